@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/zalando/go-keyring"
+
+	"github.com/drover-dev/drover/internal/llm"
+)
+
+// keyringService is the name under which keys are stored in the system keyring.
+const keyringService = "drover"
+
+// maxKeyBytes bounds a key. Real ones are under 1 KiB.
+const maxKeyBytes = 16 << 10
+
+// Credential resolves a reference to a key: env:NAME, keyring:NAME or
+// file:PATH. White space around the key is taken off. The error is a
+// MISSING_CREDENTIAL or INVALID_CREDENTIAL that names the reference and never
+// the key.
+func Credential(ref string) (string, error) {
+	kind, name, _ := strings.Cut(ref, ":")
+	var key string
+	switch kind {
+	case "env":
+		key = os.Getenv(name)
+		if strings.TrimSpace(key) == "" {
+			return "", llm.Errorf(llm.CodeMissingCredential, "the environment variable %s is not set", name)
+		}
+	case "keyring":
+		var err error
+		key, err = keyring.Get(keyringService, name)
+		if errors.Is(err, keyring.ErrNotFound) {
+			return "", llm.Errorf(llm.CodeMissingCredential, "the system keyring has no key %q for drover", name)
+		}
+		if err != nil {
+			return "", llm.Errorf(llm.CodeMissingCredential, "the system keyring cannot be read: %w", err)
+		}
+	case "file":
+		var err error
+		if key, err = readKeyFile(name); err != nil {
+			return "", err
+		}
+	default:
+		return "", llm.Errorf(llm.CodeInvalidCredential, "%w", checkReference(ref))
+	}
+	return CheckKey(ref, key)
+}
+
+// CheckKey takes the white space around a key off and refuses one that cannot
+// stand in an HTTP header. from says where the key came from.
+func CheckKey(from, key string) (string, error) {
+	key = strings.TrimSpace(key)
+	if key == "" {
+		return "", llm.Errorf(llm.CodeMissingCredential, "the key from %s is empty", from)
+	}
+	if len(key) > maxKeyBytes {
+		return "", llm.Errorf(llm.CodeInvalidCredential, "the key from %s has %d bytes, more than %d", from, len(key), maxKeyBytes)
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", llm.Errorf(llm.CodeInvalidCredential, "the key from %s has characters that are no printable ASCII: it was probably not copied whole", from)
+	}
+	return key, nil
+}
+
+func readKeyFile(path string) (string, error) {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", llm.Errorf(llm.CodeMissingCredential, "the key file %s: %w", path, err)
+		}
+		path = filepath.Join(home, rest)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", llm.Errorf(llm.CodeMissingCredential, "the key file cannot be read: %w", err)
+	}
+	if st.Size() > maxKeyBytes {
+		return "", llm.Errorf(llm.CodeInvalidCredential, "the key file %s has %d bytes, more than %d", path, st.Size(), maxKeyBytes)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", llm.Errorf(llm.CodeMissingCredential, "the key file cannot be read: %w", err)
+	}
+	return string(data), nil
+}
+
+// checkReference refuses a key that is no reference, without repeating it.
+func checkReference(ref string) error {
+	kind, name, ok := strings.Cut(ref, ":")
+	if ok && name != "" && (kind == "env" || kind == "keyring" || kind == "file") {
+		return nil
+	}
+	return fmt.Errorf("want env:NAME, keyring:NAME or file:PATH; a key itself does not belong into this file")
+}

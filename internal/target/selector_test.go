@@ -1,0 +1,208 @@
+package target_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/drover-dev/drover/internal/catalog"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/llm/llmtest"
+	"github.com/drover-dev/drover/internal/target"
+)
+
+func at(provider, model string) llm.Target { return llm.Target{Provider: provider, Model: model} }
+
+func registry(t testing.TB, providers map[string]llm.Provider) *catalog.Registry {
+	t.Helper()
+	r := new(catalog.Registry)
+	for route, p := range providers {
+		if _, err := r.Register(p, route); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func facts(window int) llm.ModelInfo {
+	return llm.ModelInfo{Window: llm.Window{Tokens: window, Source: llm.Effective}}
+}
+
+func TestWaitGivesTheProbedSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, map[string]llm.Provider{"a": &llmtest.Provider{Facts: facts(4096)}})
+		s := target.NewSelector(r, new(target.Store), llm.Trot)
+		s.Select(t.Context(), at("a", "m"))
+		snap, err := s.Wait(t.Context())
+		if err != nil || snap.Window.Tokens != 4096 || snap.Target != at("a", "m") || snap.Effort != llm.Trot {
+			t.Errorf("%+v, %v", snap, err)
+		}
+		if _, pending := s.Current(); pending {
+			t.Error("still pending")
+		}
+	})
+}
+
+func TestASlowProbeEndsAfterItsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, map[string]llm.Provider{"a": &llmtest.Provider{Facts: facts(4096), Hold: make(chan struct{})}})
+		s := target.NewSelector(r, new(target.Store), 0)
+		start := time.Now()
+		s.Select(t.Context(), at("a", "m"))
+		if snap, pending := s.Current(); !pending || snap.Target != at("a", "m") {
+			t.Errorf("the choice does not hold at once: %+v, %v", snap, pending)
+		}
+		snap, err := s.Wait(t.Context())
+		if took := time.Since(start); took != target.ProbeTimeout {
+			t.Errorf("waited %v", took)
+		}
+		if err != nil || snap.Window.Source != llm.Fallback {
+			t.Errorf("%+v, %v: want the generic state", snap, err)
+		}
+		if len(s.Info().Notes) == 0 {
+			t.Error("nobody is told that the probe timed out")
+		}
+	})
+}
+
+func TestOnlyTheNewestProbePublishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &llmtest.Provider{Facts: facts(1111), Hold: make(chan struct{})}
+		r := registry(t, map[string]llm.Provider{"slow": slow, "fast": &llmtest.Provider{Facts: facts(2222)}})
+		store := new(target.Store)
+		s := target.NewSelector(r, store, 0)
+		s.Select(t.Context(), at("slow", "m"))
+		s.Select(t.Context(), at("fast", "m"))
+		snap, err := s.Wait(t.Context())
+		if err != nil || snap.Window.Tokens != 2222 {
+			t.Fatalf("%+v, %v", snap, err)
+		}
+		close(slow.Hold)
+		synctest.Wait()
+		if snap, _ := s.Current(); snap.Window.Tokens != 2222 || snap.Target.Provider != "fast" {
+			t.Errorf("a stale probe published: %+v", snap)
+		}
+		if _, ok := store.Get(at("slow", "m")); ok {
+			t.Error("a stale probe reached the store")
+		}
+	})
+}
+
+func TestRefusalsOfTheProvider(t *testing.T) {
+	s := target.NewSelector(registry(t, nil), new(target.Store), 0)
+	s.Select(t.Context(), at("gone", "m"))
+	if _, err := s.Wait(t.Context()); llm.CodeOf(err) != llm.CodeNoAdapter {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRestoreReusesWhatIsKnown(t *testing.T) {
+	p := &llmtest.Provider{Facts: facts(4096)}
+	r := registry(t, map[string]llm.Provider{"a": p})
+	store := new(target.Store)
+	first := target.NewSelector(r, store, 0)
+	first.Select(t.Context(), at("a", "m"))
+	if _, err := first.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Facts = facts(8192)
+	second := target.NewSelector(r, store, 0)
+	second.Restore(t.Context(), at("a", "m"))
+	if snap, pending := second.Current(); pending || snap.Window.Tokens != 4096 {
+		t.Errorf("restored %+v, pending %v", snap.Window, pending)
+	}
+	second.Select(t.Context(), at("a", "m"))
+	if snap, err := second.Wait(t.Context()); err != nil || snap.Window.Tokens != 8192 {
+		t.Errorf("an explicit selection gives %+v, %v", snap.Window, err)
+	}
+	store.Forget("a")
+	if _, ok := store.Get(at("a", "m")); ok {
+		t.Error("the store did not forget")
+	}
+}
+
+func TestRefusalsReachTheSnapshot(t *testing.T) {
+	r := registry(t, map[string]llm.Provider{"a": &llmtest.Provider{}})
+	store := new(target.Store)
+	s := target.NewSelector(r, store, 0)
+	s.Select(t.Context(), at("a", "m"))
+	s.Refuse(at("a", "m"), llm.RefusedSampling)
+	snap, err := s.Wait(t.Context())
+	if err != nil || snap.Temperature() != nil {
+		t.Errorf("%+v, %v", snap, err)
+	}
+	s.Select(t.Context(), at("a", "other"))
+	if snap, _ := s.Wait(t.Context()); snap.Temperature() == nil {
+		t.Error("a refusal of one model holds for another")
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, map[string]llm.Provider{"a": &llmtest.Provider{Hold: make(chan struct{})}})
+		s := target.NewSelector(r, new(target.Store), 0)
+		s.Select(t.Context(), at("a", "m"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.Wait(ctx); err != context.DeadlineExceeded {
+			t.Errorf("%v", err)
+		}
+		s.Close()
+		synctest.Wait()
+		if _, pending := s.Current(); pending {
+			t.Error("a cancelled probe leaves the loading state")
+		}
+	})
+}
+
+// TestSelectorMachine selects, waits and closes in any order: the revision
+// never goes back and the snapshot is always that of the last selection.
+func TestSelectorMachine(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := new(catalog.Registry)
+		for _, route := range []string{"a", "b"} {
+			if _, err := r.Register(&llmtest.Provider{Facts: facts(4096)}, route); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := target.NewSelector(r, new(target.Store), 0)
+		var last llm.Target
+		var revision uint64
+		t.Repeat(map[string]func(*rapid.T){
+			"select": func(t *rapid.T) {
+				last = at(rapid.SampledFrom([]string{"a", "b", "gone"}).Draw(t, "provider"), rapid.SampledFrom([]string{"m", "n"}).Draw(t, "model"))
+				s.Select(context.Background(), last)
+			},
+			"restore": func(t *rapid.T) {
+				last = at(rapid.SampledFrom([]string{"a", "b"}).Draw(t, "provider"), "m")
+				s.Restore(context.Background(), last)
+			},
+			"reprobe": func(*rapid.T) { s.Reprobe(context.Background()) },
+			"close":   func(*rapid.T) { s.Close() },
+			"wait": func(t *rapid.T) {
+				snap, err := s.Wait(context.Background())
+				if gone := last.Provider == "gone"; (llm.CodeOf(err) == llm.CodeNoAdapter) != gone && snap.Target == last {
+					// Closing may have ended the probe before it could refuse.
+					if !gone {
+						t.Fatalf("wait for %v: %v", last, err)
+					}
+				}
+				if snap.Target != last {
+					t.Fatalf("snapshot of %v, selected %v", snap.Target, last)
+				}
+			},
+			"": func(t *rapid.T) {
+				if s.Revision() < revision {
+					t.Fatal("the revision went back")
+				}
+				revision = s.Revision()
+				if s.Target() != last {
+					t.Fatalf("target %v, selected %v", s.Target(), last)
+				}
+			},
+		})
+	})
+}
