@@ -56,6 +56,9 @@ type Error struct {
 	// for CONTEXT_WINDOW_EXCEEDED; 0 where it named none.
 	Window       int
 	PromptTokens int
+	// Unreached says that no connection was made at all: nobody listens there,
+	// or the host does not exist.
+	Unreached bool
 	// Loading says that the engine answered that it is still loading the model.
 	Loading bool
 	// Permanent says that by the engine's own words asking again cannot help,

@@ -117,8 +117,8 @@ const (
 	RefusedEmptyContent  Refusal = "empty_content"
 	RefusedEffort        Refusal = "reasoning_effort"
 	RefusedEffortLevels  Refusal = "reasoning_effort_levels" // every value but none
-	RefusedPattern       Refusal = "schema_pattern" // nested pattern keywords
-	RefusedFormat        Refusal = "schema_format"  // nested format keywords
+	RefusedPattern       Refusal = "schema_pattern"          // nested pattern keywords
+	RefusedFormat        Refusal = "schema_format"           // nested format keywords
 	RefusedImages        Refusal = "images"
 )
 

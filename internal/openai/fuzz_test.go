@@ -1,0 +1,430 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"github.com/drover-dev/drover/internal/llm"
+	"pgregory.net/rapid"
+)
+
+// checkStream holds an answer, whatever its bytes, to what DecodeStream
+// promises, and gives what was said.
+func checkStream(t interface{ Fatalf(string, ...any) }, r io.Reader, opts *StreamOptions, max limits) ([]llm.Event, error) {
+	var events []llm.Event
+	var failure error
+	counts := map[string]int{}
+	last := ""
+	for e, err := range decodeStream(r, opts, max) {
+		if failure != nil {
+			t.Fatalf("something follows the error %v", failure)
+		}
+		if last == "finish" {
+			t.Fatalf("something follows the finish")
+		}
+		if err != nil {
+			var typed *llm.Error
+			if e != nil || !errors.As(err, &typed) || typed.Code == "" || typed.Message == "" {
+				t.Fatalf("error %#v beside event %v", err, e)
+			}
+			failure = err
+			continue
+		}
+		switch e := e.(type) {
+		case llm.TextDelta:
+			last = "delta"
+			if e == "" || !utf8.ValidString(string(e)) {
+				t.Fatalf("text %q", e)
+			}
+		case llm.ReasoningDelta:
+			last = "delta"
+			if e == "" || !utf8.ValidString(string(e)) {
+				t.Fatalf("reasoning %q", e)
+			}
+		case llm.ToolCallDelta:
+			last = "delta"
+		case llm.ToolCalls:
+			last = "calls"
+			if len(e) == 0 || len(e) > maxCalls {
+				t.Fatalf("%d calls", len(e))
+			}
+			for _, c := range e {
+				if c.Extra != nil && !json.Valid(c.Extra) {
+					t.Fatalf("extra %q", c.Extra)
+				}
+			}
+		case llm.Usage:
+			last = "usage"
+			if e.PromptTokens < 0 || e.CompletionTokens < 0 || e.CachedTokens < 0 || e.ReasoningTokens < 0 {
+				t.Fatalf("usage %+v", e)
+			}
+		case llm.Finish:
+			last = "finish"
+			if r := e.Reasoning; r != nil && r.Details != nil && !json.Valid(r.Details) {
+				t.Fatalf("details %q", r.Details)
+			}
+		}
+		if last != "delta" {
+			if counts[last]++; counts[last] > 1 {
+				t.Fatalf("%s twice", last)
+			}
+		}
+		events = append(events, e)
+	}
+	if (failure == nil) != (last == "finish") {
+		t.Fatalf("ended with %v after %q", failure, last)
+	}
+	return events, failure
+}
+
+func FuzzDecodeStream(f *testing.F) {
+	for _, c := range allStreamCases() {
+		f.Add(c.body, false)
+		f.Add(c.body, true)
+	}
+	f.Fuzz(func(t *testing.T, body string, supported bool) {
+		opts := offer("run_line", "list_dir", "read")
+		opts.ReasoningSupported = supported
+		max := limits{line: 4096, response: 32768}
+		want, wantErr := checkStream(t, strings.NewReader(body), opts, max)
+		got, err := checkStream(t, iotest.OneByteReader(strings.NewReader(body)), opts, max)
+		if !reflect.DeepEqual(got, want) || llm.CodeOf(err) != llm.CodeOf(wantErr) {
+			t.Fatalf("byte by byte\n%s\nat once\n%s", summary(got, err), summary(want, wantErr))
+		}
+	})
+}
+
+// FuzzContent sends a text as content in two pieces: nothing of it is lost, and
+// where it is cut changes nothing.
+func FuzzContent(f *testing.F) {
+	for _, s := range []string{"a < b", "<think>x</think>y", "  <think>", "a <think>b", "<tool_call>{", "``` `<think>", "x</think>y", "[TOOL_CALLS]", "\n\n"} {
+		f.Add(s, 1, true)
+		f.Add(s, 3, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, cut int, supported bool) {
+		if !utf8.ValidString(text) || strings.Count(text, "`") > 100 {
+			return
+		}
+		cut = max(0, min(len(text), cut))
+		for cut < len(text) && !utf8.RuneStart(text[cut]) {
+			cut++
+		}
+		opts := &StreamOptions{ReasoningSupported: supported}
+		whole := said(ended(content(text)), opts)
+		if got := said(ended(contents(text[:cut], text[cut:])), opts); got != whole {
+			t.Fatalf("%q cut at %d: %s, whole %s", text, cut, got, whole)
+		}
+		events, err := record(DecodeStream(strings.NewReader(ended(content(text))), opts))
+		if err != nil {
+			if llm.CodeOf(err) != llm.CodeEmptyResponse && !strings.Contains(text, "<|channel|>") {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		var all strings.Builder
+		for _, e := range events {
+			switch e := e.(type) {
+			case llm.TextDelta:
+				all.WriteString(string(e))
+			case llm.ReasoningDelta:
+				all.WriteString(string(e))
+			}
+		}
+		if got, want := essence(all.String()), essence(text); got != want {
+			t.Fatalf("%q became %q", text, all.String())
+		}
+	})
+}
+
+// essence is a text without the tags and white space that may be taken away.
+func essence(s string) string {
+	s = strings.NewReplacer(openTag, "", closeTag, "").Replace(s)
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && isSpace(byte(r)) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func FuzzDecodeModels(f *testing.F) {
+	f.Add([]byte(`{"data":[{"id":"a","type":"llm"}]}`))
+	f.Add([]byte(`[{"name":"a"},"b",null]`))
+	f.Add([]byte(`{"models":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, err := DecodeModels(body)
+		if err != nil {
+			if llm.CodeOf(err) != llm.CodeMalformedResponse {
+				t.Fatal(err)
+			}
+			return
+		}
+		seen := map[string]bool{}
+		for _, e := range c.Entries {
+			if e.ID == "" || e.Name == "" || len(e.ID) > MaxModelIDBytes || seen[e.ID] || !json.Valid(e.Raw) {
+				t.Fatalf("entry %+v", e)
+			}
+			seen[e.ID] = true
+		}
+		if len(c.Entries) > MaxCatalogueEntries {
+			t.Fatalf("%d entries", len(c.Entries))
+		}
+	})
+}
+
+func FuzzDecodeError(f *testing.F) {
+	f.Add(400, `{"error":{"message":"request (3 tokens) exceeds the available context size (2 tokens)"}}`)
+	f.Add(500, `{"error":"x"}`)
+	f.Add(422, `{"detail":[{"loc":["a",1],"msg":"b"}]}`)
+	f.Add(502, `<html>`)
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		e := DecodeError(status, nil, []byte(body))
+		if e.Code == "" || e.Message == "" || utf8.RuneCountInString(e.Message) > MaxMessageRunes || !utf8.ValidString(e.Message) ||
+			e.Window < 0 || e.PromptTokens < 0 || strings.ContainsAny(e.Message, "\x00\n\x1b") {
+			t.Fatalf("%+v", e)
+		}
+	})
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add([]byte(`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}]}`))
+	f.Add([]byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"tools":[{"function":{"name":"f"}}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		req, err := DecodeRequest(body)
+		if err != nil {
+			if llm.CodeOf(err) != llm.CodeInvalidRequest || !strings.HasPrefix(err.Error(), "line ") {
+				t.Fatal(err)
+			}
+			return
+		}
+		out, err := EncodeRequest(req)
+		if err != nil {
+			return // a late system message, an image in the wrong place
+		}
+		again, err := DecodeRequest(out)
+		if err != nil {
+			t.Fatalf("%v in %s", err, out)
+		}
+		if out2, err := EncodeRequest(again); err != nil || string(out2) != string(out) {
+			t.Fatalf("%v\n%s\n%s", err, out, out2)
+		}
+	})
+}
+
+func FuzzRepairArguments(f *testing.F) {
+	for _, s := range []string{`{"a":1}`, "{\"a\":\"\n\"}", `"{\"a\":1}"`, "null", `{"a":`, `[1]`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		got, err := RepairArguments(raw)
+		var bad *ArgumentsError
+		switch {
+		case err == nil && (!json.Valid([]byte(got)) || got[0] != '{'):
+			t.Fatalf("%q became %q", raw, got)
+		case err != nil && (!errors.As(err, &bad) || bad.Offset < 0 || bad.Offset > len(raw)):
+			t.Fatalf("%q: %v", raw, err)
+		case err == nil:
+			if again, err := RepairArguments(got); err != nil || again != got {
+				t.Fatalf("%q is not stable: %q, %v", got, again, err)
+			}
+		}
+	})
+}
+
+// FuzzScanner compares the grammar with the standard library's.
+func FuzzScanner(f *testing.F) {
+	for _, s := range []string{`{"a":[1,-0.5e+3,true,null,"\u00e9\n"]}`, `[01]`, `"` + "\x01" + `"`, `{"a" :1 , "b":[ ]}`, `1.`, `-`, `[1,]`, `{,}`, ` 7 `} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, bad := parseDocument(data)
+		if (bad == nil) != json.Valid(data) {
+			t.Fatalf("%q: %v, the standard library says %v", data, bad, json.Valid(data))
+		}
+		if bad != nil {
+			return
+		}
+		var want any
+		dec := json.NewDecoder(strings.NewReader(string(data)))
+		dec.UseNumber()
+		if err := dec.Decode(&want); err != nil {
+			t.Fatal(err)
+		}
+		if got := standard(v); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%q: %#v, want %#v", data, got, want)
+		}
+	})
+}
+
+// standard turns a value into what encoding/json makes of it.
+func standard(v value) any {
+	switch v.kind() {
+	case '{':
+		m := map[string]any{}
+		for name, e := range v.members() {
+			m[strings.ToValidUTF8(string(name), "\ufffd")] = standard(e)
+		}
+		return m
+	case '[':
+		a := []any{}
+		for e := range v.elements() {
+			a = append(a, standard(e))
+		}
+		return a
+	case '"':
+		return v.str()
+	case 't', 'f':
+		return v.kind() == 't'
+	case 'n':
+		return nil
+	}
+	return json.Number(v.raw)
+}
+
+// Whatever an engine says in which deltas: text and reasoning arrive whole and
+// in order, and calls as they were cut.
+func TestDecodeStreamProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var body, text, think strings.Builder
+		args := rapid.SliceOfN(rapid.StringMatching(`[a-z "\\\n{}]{0,9}`), 0, 3).Draw(t, "arguments")
+		piece := rapid.StringMatching(`[a-z]([a-zA-Z0-9 .,\n"\\äß🌍]{0,20})`)
+		if n := rapid.IntRange(0, 5).Draw(t, "thoughts"); n > 0 {
+			for range n {
+				s := piece.Draw(t, "thought")
+				think.WriteString(s)
+				body.WriteString(delta(`{"reasoning":` + quote(s) + `}`))
+			}
+		}
+		for range rapid.IntRange(1, 5).Draw(t, "texts") {
+			s := piece.Draw(t, "text")
+			text.WriteString(s)
+			body.WriteString(content(s))
+		}
+		for i, a := range args {
+			raw := `{"s":` + quote(a) + `}`
+			cut := rapid.IntRange(0, len(raw)).Draw(t, "cut")
+			index := `"index":` + string(rune('0'+i))
+			body.WriteString(calls(`{` + index + `,"id":"k` + string(rune('0'+i)) + `","function":{"name":"f","arguments":` + quote(raw[:cut]) + `}}`))
+			body.WriteString(calls(`{` + index + `,"function":{"arguments":` + quote(raw[cut:]) + `}}`))
+		}
+		body.WriteString(finish("stop") + done)
+		if rapid.Bool().Draw(t, "CRLF") {
+			b := strings.ReplaceAll(body.String(), "\n", "\r\n")
+			body.Reset()
+			body.WriteString(b)
+		}
+		events, err := checkStream(t, strings.NewReader(body.String()), nil, limits{1 << 20, 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var gotText, gotThink string
+		var gotCalls llm.ToolCalls
+		for _, e := range events {
+			switch e := e.(type) {
+			case llm.TextDelta:
+				gotText += string(e)
+			case llm.ReasoningDelta:
+				gotThink += string(e)
+			case llm.ToolCalls:
+				gotCalls = e
+			}
+		}
+		if gotText != text.String() || gotThink != think.String() || len(gotCalls) != len(args) {
+			t.Fatalf("text %q, want %q; reasoning %q, want %q; %d calls", gotText, text.String(), gotThink, think.String(), len(gotCalls))
+		}
+		for i, c := range gotCalls {
+			if want := `{"s":` + quote(args[i]) + `}`; c.Arguments != want {
+				t.Fatalf("arguments %q, want %q", c.Arguments, want)
+			}
+		}
+	})
+}
+
+func TestDecodeStreamMemoryIsConstant(t *testing.T) {
+	chunk := []byte(content("twenty bytes of text"))
+	const total = 100 << 20
+	r := io.MultiReader(&repeatReader{unit: chunk, left: total / len(chunk) * len(chunk)}, strings.NewReader(finish("stop")+done))
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	n, peak := 0, uint64(0)
+	for _, err := range decodeStream(r, nil, limits{MaxLineBytes, 2 * total}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n%50000 == 0 {
+			runtime.GC()
+			runtime.ReadMemStats(&now)
+			peak = max(peak, now.HeapAlloc)
+		}
+	}
+	const allowed = 1 << 20 // bytes
+	if peak > before.HeapAlloc+allowed {
+		t.Errorf("the heap grew from %d to %d bytes", before.HeapAlloc, peak)
+	}
+	if n < total/len(chunk) {
+		t.Errorf("%d events", n)
+	}
+}
+
+func BenchmarkDecodeStream(b *testing.B) {
+	const deltas = 10_000
+	body := strings.Repeat(content("twenty bytes of text"), deltas) + finish("stop") + done
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for _, err := range DecodeStream(strings.NewReader(body), nil) {
+			if err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if n != deltas+1 {
+			b.Fatal(n)
+		}
+	}
+}
+
+func BenchmarkDecodeStreamToolCall(b *testing.B) {
+	const deltas = 10_000
+	body := calls(`{"index":0,"id":"a","function":{"name":"write","arguments":"{\"text\":\""}}`) +
+		strings.Repeat(calls(`{"index":0,"function":{"arguments":"twenty bytes of text"}}`), deltas) +
+		calls(`{"index":0,"function":{"arguments":"\"}"}}`) + finish("tool_calls") + done
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, err := range DecodeStream(strings.NewReader(body), nil) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+// BenchmarkEncodeRequest encodes a history of 200 tool rounds, about 1 MB.
+func BenchmarkEncodeRequest(b *testing.B) {
+	req := conversation(b)
+	for range 200 {
+		call := llm.ToolCall{ID: "call-1234", Name: "grep", Arguments: `{"pattern":"func .*Encode","path":"internal"}`}
+		req.Messages = append(req.Messages, llm.AssistantText("Let me look.", call), llm.ToolText(call.ID, strings.Repeat("internal/x.go:12: func \"x\"\n", 180)))
+	}
+	body, err := EncodeRequest(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := EncodeRequest(req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

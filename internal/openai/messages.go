@@ -1,0 +1,223 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+
+	"github.com/drover-dev/drover/internal/llm"
+)
+
+// emptyResult stands for a tool result without text: engines and templates
+// refuse empty tool content.
+const emptyResult = "(no output)"
+
+// unnamedTool stands for the missing name of a call that a model left nameless:
+// no engine takes an empty name back.
+const unnamedTool = "unknown"
+
+func (e *encoder) messages() error {
+	start := e.Len()
+	if e.req.System != "" {
+		e.WriteString(`{"role":"system","content":`)
+		e.str(e.req.System)
+		e.WriteByte('}')
+	}
+	for i := range e.req.Messages {
+		m := &e.req.Messages[i]
+		if e.saysNothing(m) {
+			continue
+		}
+		if e.Len() > start {
+			e.WriteByte(',')
+		}
+		var err error
+		switch m.Role {
+		case llm.User:
+			e.user(m)
+		case llm.Assistant:
+			err = e.assistant(i, m)
+		case llm.Tool:
+			err = e.tool(i, m)
+		default:
+			err = llm.Errorf(llm.CodeInvalidRequest, "encode request: message %d: role %q", i, m.Role)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saysNothing reports whether an assistant message would have neither content
+// nor calls, which engines refuse: an answer that was cancelled at once, or
+// reasoning alone that the profile does not send.
+func (e *encoder) saysNothing(m *llm.Message) bool {
+	if m.Role != llm.Assistant || len(m.Calls) > 0 || m.Text() != "" || len(m.Images()) > 0 {
+		return false
+	}
+	r := e.replayed(m)
+	return r.text == "" && r.details == nil
+}
+
+func (e *encoder) user(m *llm.Message) {
+	e.WriteString(`{"role":"user","content":`)
+	images := m.Images()
+	switch {
+	case len(images) == 0:
+		e.str(m.Text())
+	case e.refused(llm.RefusedImages):
+		e.str(e.placeholders(len(images)) + m.Text())
+	default:
+		e.imageContent(images, m.Text())
+	}
+	e.WriteByte('}')
+}
+
+// placeholders says, a line an image, that it was not sent. The numbers count
+// within the message, so that the text does not change when older messages go.
+func (e *encoder) placeholders(images int) string {
+	var b bytes.Buffer
+	for n := range images {
+		b.WriteString("[image ")
+		b.WriteString(strconv.Itoa(n + 1))
+		b.WriteString(" not sent: ")
+		b.WriteString(e.snap.Target.Model)
+		b.WriteString(" takes no images]\n")
+	}
+	return b.String()
+}
+
+// imageContent writes a content array, images first: models attend better to a
+// question that follows its pictures.
+func (e *encoder) imageContent(images []*llm.Image, text string) {
+	e.WriteByte('[')
+	for i, img := range images {
+		if i > 0 {
+			e.WriteByte(',')
+		}
+		e.WriteString(`{"type":"image_url","image_url":{"url":"data:`)
+		e.WriteString(img.MediaType)
+		e.WriteString(`;base64,`)
+		e.Grow(base64.StdEncoding.EncodedLen(len(img.Data)))
+		e.Write(base64.StdEncoding.AppendEncode(e.AvailableBuffer(), img.Data))
+		e.WriteString(`"}}`)
+	}
+	if text != "" {
+		e.WriteString(`,{"type":"text","text":`)
+		e.str(text)
+		e.WriteByte('}')
+	}
+	e.WriteByte(']')
+}
+
+func (e *encoder) assistant(index int, m *llm.Message) error {
+	if len(m.Images()) > 0 {
+		return llm.Errorf(llm.CodeInvalidRequest, "encode request: message %d: an image in an assistant message", index)
+	}
+	e.WriteString(`{"role":"assistant","content":`)
+	switch text := m.Text(); {
+	case text != "" || len(m.Calls) == 0 || e.emptyForNull():
+		e.str(text)
+	default:
+		e.WriteString("null")
+	}
+	e.reasoning(m)
+	if len(m.Calls) > 0 {
+		e.WriteString(`,"tool_calls":[`)
+		for i := range m.Calls {
+			if i > 0 {
+				e.WriteByte(',')
+			}
+			e.call(&m.Calls[i], m.Origin == e.snap.Target)
+		}
+		e.WriteByte(']')
+	}
+	e.WriteByte('}')
+	return nil
+}
+
+// emptyForNull reports whether an assistant message of calls alone has the
+// content "" instead of null: by profile, and changed over once by a refusal of
+// the form that was sent.
+func (e *encoder) emptyForNull() bool {
+	if e.refused(llm.RefusedNullContent) {
+		return true
+	}
+	return e.snap.Profile == llm.DeepSeek && !e.refused(llm.RefusedEmptyContent)
+}
+
+func (e *encoder) tool(index int, m *llm.Message) error {
+	if len(m.Images()) > 0 {
+		return llm.Errorf(llm.CodeInvalidRequest, "encode request: message %d: an image in a tool message", index)
+	}
+	e.WriteString(`{"role":"tool","tool_call_id":`)
+	e.str(m.CallID)
+	e.WriteString(`,"content":`)
+	text := m.Text()
+	if text == "" {
+		text = emptyResult
+	}
+	e.str(text)
+	e.WriteByte('}')
+	return nil
+}
+
+// call writes one tool call. Arguments that are no JSON object go out as {}:
+// engines parse them again and would refuse the whole conversation. Opaque
+// members go back only to the target that made them.
+func (e *encoder) call(c *llm.ToolCall, own bool) {
+	e.WriteString(`{"id":`)
+	e.str(c.ID)
+	e.WriteString(`,"type":"function","function":{"name":`)
+	name := c.Name
+	if name == "" {
+		name = unnamedTool
+	}
+	e.str(name)
+	e.WriteString(`,"arguments":`)
+	args, bad := repairArguments(c.Arguments)
+	if bad != nil {
+		args = "{}"
+	}
+	e.str(args)
+	var extra value
+	if own {
+		extra = canonicalExtra(c.Extra)
+	}
+	e.extraMembers(extra.get("function"), "name", "arguments")
+	e.WriteByte('}')
+	e.extraMembers(extra, "id", "type", "function", "index")
+	e.WriteByte('}')
+}
+
+// canonicalExtra gives the opaque members in one form, whatever a log made of
+// their bytes.
+func canonicalExtra(extra json.RawMessage) value {
+	if len(extra) == 0 {
+		return value{}
+	}
+	text, err := llm.CanonicalJSON(extra)
+	if err != nil {
+		return value{}
+	}
+	v, _ := parseDocument([]byte(text))
+	return v
+}
+
+// extraMembers writes the members of an object but those of the given names.
+func (e *encoder) extraMembers(v value, but ...string) {
+members:
+	for name, m := range v.members() {
+		for _, b := range but {
+			if string(name) == b {
+				continue members
+			}
+		}
+		e.WriteByte(',')
+		e.str(string(name))
+		e.WriteByte(':')
+		e.Write(m.raw)
+	}
+}

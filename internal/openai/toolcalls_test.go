@@ -1,0 +1,308 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/llm"
+)
+
+// toolCallCases are about which deltas make up which call.
+func toolCallCases() []streamCase {
+	end := finish("tool_calls") + done
+	one := func(want string, chunks ...string) (string, *StreamOptions, string) {
+		return strings.Join(chunks, "") + end, nil, lines(want, "finish tool_calls")
+	}
+	c := func(name string, body string, opts *StreamOptions, want string) streamCase {
+		return streamCase{name, body, opts, want}
+	}
+	var cases []streamCase
+	add := func(name, want string, chunks ...string) {
+		body, opts, w := one(want, chunks...)
+		cases = append(cases, c(name, body, opts, w))
+	}
+	add("one a chunk without an index", lines("call a stat {}", "call b list {}"),
+		calls(`{"id":"a","function":{"name":"stat","arguments":"{}"}}`),
+		calls(`{"id":"b","function":{"name":"list","arguments":"{}"}}`))
+	add("an index of null", "call a stat {}",
+		calls(`{"index":null,"id":"a","function":{"name":"stat","arguments":"{}"}}`))
+	add("pieces without index and id", `call a stat {"q":"z"}`,
+		calls(`{"id":"a","function":{"name":"stat","arguments":"{\"q\":"}}`),
+		calls(`{"function":{"arguments":"\"z\"}"}}`))
+	add("head without index, empty arguments", `call a stat {"p":"."}`,
+		calls(`{"id":"a","type":"function","function":{"name":"stat","arguments":""}}`),
+		calls(`{"function":{"arguments":"{\"p\":\".\"}"}}`))
+	add("three calls of one index", lines(`call k1 stat {"p":"A"}`, `call k2 stat {"p":"B"}`, `call k3 stat {"p":"C"}`),
+		calls(`{"index":0,"id":"k1","function":{"name":"stat","arguments":"{\"p\":\"A\"}"}}`),
+		calls(`{"index":0,"id":"k2","function":{"name":"stat","arguments":"{\"p\":\"B\"}"}}`),
+		calls(`{"index":0,"id":"k3","function":{"name":"stat","arguments":"{\"p\":\"C\"}"}}`))
+	add("the id of one call changes", `call tmp-1 shell {"cmd":"ls"}`,
+		calls(`{"index":0,"id":"tmp-1","function":{"name":"shell","arguments":""}}`),
+		calls(`{"index":0,"id":"real-9","function":{"arguments":"{\"cmd\":"}}`),
+		calls(`{"index":0,"id":"real-9","function":{"arguments":"\"ls\"}"}}`))
+	add("an index first, then only the id", `call r1 stat {"a":1}`,
+		calls(`{"index":1,"id":"r1","function":{"name":"stat","arguments":"{\"a\""}}`),
+		calls(`{"id":"r1","function":{"arguments":":1}"}}`))
+	add("the id first, then an index", `call r1 stat {"a":1}`,
+		calls(`{"id":"r1","function":{"name":"stat","arguments":"{\"a\""}}`),
+		calls(`{"index":0,"id":"r1","function":{"arguments":":"}}`),
+		calls(`{"index":0,"function":{"arguments":"1}"}}`))
+	add("head and piece in one chunk", `call r1 stat {"a":1}`,
+		calls(`{"index":0,"id":"r1","function":{"name":"stat","arguments":""}}`, `{"index":0,"function":{"arguments":"{\"a\":"}}`),
+		calls(`{"index":0,"function":{"arguments":"1}"}}`))
+	add("interleaved", lines(`call p stat {"a":1}`, `call q list {"b":2}`),
+		calls(`{"index":0,"id":"p","function":{"name":"stat","arguments":""}}`),
+		calls(`{"index":1,"id":"q","function":{"name":"list","arguments":""}}`),
+		calls(`{"index":0,"function":{"arguments":"{\"a\""}}`), calls(`{"index":1,"function":{"arguments":"{\"b\""}}`),
+		calls(`{"index":0,"function":{"arguments":":1}"}}`), calls(`{"index":1,"function":{"arguments":":2}"}}`))
+	add("missing and empty ids", lines("call  stat {}", "call  stat {}"),
+		calls(`{"index":0,"id":"","function":{"name":"stat","arguments":"{}"}}`, `{"index":1,"id":null,"function":{"name":"stat","arguments":"{}"}}`))
+	add("the name repeated, then null", `call a shell {"c":1}`,
+		calls(`{"index":0,"id":"a","function":{"name":"shell","arguments":""}}`),
+		calls(`{"index":0,"function":{"name":"shell","arguments":"{\"c\":"}}`),
+		calls(`{"index":0,"function":{"name":null,"arguments":"1}"}}`))
+	add("the name in pieces", "call a list_dir {}",
+		calls(`{"index":0,"id":"a","function":{"name":"list","arguments":""}}`),
+		calls(`{"index":0,"function":{"name":"_dir","arguments":"{}"}}`))
+	add("the name late", `call a shell {"command":"ls"}`,
+		calls(`{"index":0,"id":"a","function":{"arguments":"{\"command\":"}}`),
+		calls(`{"index":0,"function":{"name":"shell","arguments":"\"ls\"}"}}`))
+	add("an empty name first", "call a shell {}",
+		calls(`{"index":0,"id":"a","function":{"name":"","arguments":""}}`),
+		calls(`{"index":0,"function":{"name":"shell","arguments":"{}"}}`))
+	add("the name again with the last piece, id null", `call a stat {"x":1}`,
+		calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":"{\"x\":1"}}`),
+		calls(`{"index":0,"id":null,"function":{"name":"stat","arguments":"}"}}`))
+	add("template markup behind the name", "call a stat {}",
+		calls(`{"index":0,"id":"a","function":{"name":"stat<|channel|>json","arguments":"{}"}}`))
+	add("arguments as an object", `call a stat {"path":"x.go","n":2.0}`,
+		calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":{"path":"x.go","n":2.0}}}`))
+	add("arguments of null", "call a stat {}", calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":null}}`))
+	add("the text null as arguments", "call a stat {}", calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":" null "}}`))
+	add("the whole call once more", `call a stat {"p":1}`,
+		calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":"{\"p\":"}}`),
+		calls(`{"index":0,"function":{"arguments":"1}"}}`),
+		calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":"{\"p\":1}"}}`))
+	add("a signature beside the function", `call t1 stat {} extra {"extra_content":{"maker":{"signature":"S2"}}}`,
+		calls(`{"index":0,"id":"t1","type":"function","function":{"name":"stat","arguments":"{}"},"extra_content":{"maker":{"signature":"S1"}}}`),
+		calls(`{"index":0,"extra_content":{"maker":{"signature":"S2"}},"note":null}`))
+	add("a signature inside the function", `call t1 stat {} extra {"function":{"signature":"S3"}}`,
+		calls(`{"index":0,"id":"t1","function":{"name":"stat","arguments":"{}","signature":"S3"}}`))
+	add("nothing in an entry", "call a stat {}",
+		calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":"{}"}}`, `{"index":1}`, `7`, `{"index":2,"id":"x","function":{"name":" "}}`))
+	add("text beside a chunk with arguments as an object", lines(`call a stat {"p":"x"}`),
+		calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":{"p":"x"}}}`))
+
+	legacy := delta(`{"function_call":{"name":"stat","arguments":"{\"a\""}}`) + delta(`{"function_call":{"arguments":":1}"}}`)
+	cut := calls(`{"index":0,"id":"a","function":{"name":"write","arguments":"{\"path\":\"a.md\",\"content\":\"# Title\\nfirst ha"}}`)
+	return append(cases,
+		c("text around a call", contents("let me ", "see")+calls(`{"index":0,"id":"a","function":{"name":"stat","arguments":"{}"}}`)+content(" now")+end, nil,
+			lines("text let me see now", "call a stat {}", "finish tool_calls")),
+		c("the form before tool_calls", legacy+finish("function_call")+done, nil, lines(`call  stat {"a":1}`, "finish tool_calls raw function_call")),
+		c("cut by the length", cut+finish("length")+done, nil, lines(`call a write {"path":"a.md","content":"# Title\nfirst ha`, "finish length")),
+		c("cut, called complete", cut+finish("stop")+done, nil, lines(`call a write {"path":"a.md","content":"# Title\nfirst ha`, "finish tool_calls raw stop")),
+	)
+}
+
+const hint = "; the engine did not parse it; turn on its tool parser: llama.cpp --jinja, vLLM --enable-auto-tool-choice with --tool-call-parser, " +
+	"SGLang --tool-call-parser, Ollama and LM Studio a model whose template knows tools"
+
+// markupCases are about tool calls that were printed as text.
+func markupCases() []streamCase {
+	printed := func(marker string) string {
+		return "error MALFORMED_RESPONSE: the model printed a call of the tool run_line (" + marker + ") as text" + hint
+	}
+	nameless := func(marker string) string {
+		return "error MALFORMED_RESPONSE: the model printed a tool call (" + marker + ") as text" + hint
+	}
+	text := func(s string) string { return lines("text "+s, "finish stop") }
+	var cases []streamCase
+	add := func(name, want string, texts ...string) {
+		cases = append(cases, streamCase{name, ended(contents(texts...)), offer("run_line", "read"), want})
+	}
+	add("XML in pieces", printed("<tool_call>"), "<tool", "_call>\n<func", "tion=run_line>\n<parameter=line>\ntrue\n</para", "meter>\n</function>\n</tool_", "call>")
+	add("JSON", lines("text Sure. ", printed("<tool_call>")), "Sure. <tool_call>\n{\"arguments\": {\"line\": \"true\"}, \"name\" : \"run_line\"}\n</tool_call>")
+	add("a bare name", printed("<tool_call>"), "<tool_call>run_line\n<arg_key>line</arg_key>")
+	add("a function alone", printed("<function="), "<function=run_line>{\"line\": \"true\"}</function>")
+	add("an invocation", printed("<function_calls>"), "<function_calls>\n<invoke name=\"run_line\">\n</invoke>")
+	add("an invocation alone", printed(`<invoke name="`), "<invoke name=\"run_line\">\n</invoke>")
+	add("Mistral, name and arguments", printed("[TOOL_CALLS]"), "[TOOL_CALLS]run_line[ARGS]{\"line\":\".\"}")
+	add("Mistral, a list", printed("[TOOL_CALLS]"), "[TOOL_CALLS] [{\"name\":\"run_line\",\"arguments\":{}}]")
+	add("Kimi", printed("<|tool_calls_section_begin|>"), "<|tool_calls_section_begin|><|tool_call_begin|>functions.run_line:0<|tool_call_argument_begin|>{}")
+	add("DeepSeek", printed("<｜tool▁calls▁begin｜>"), "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run_line\n")
+	add("DSML, a block", printed("<｜DSML｜"), "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"run_line\">\n</｜DSML｜invoke>")
+	add("DSML, bare", printed("<｜DSML｜"), "<｜DSML｜invoke name=\"run_line\">")
+	add("DSML, cut", printed("<｜DSML｜"), "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"run_line\">tr")
+	add("DSML, double bars in two pieces, no name", lines("text hi ", nameless("<‖DSML‖")), "hi <‖D", "SML‖tool_calls>")
+	add("DSML, other bars", nameless("<｜｜DSML｜｜"), "<｜｜DSML｜｜tool_calls>")
+	add("DSML, ASCII bars", nameless("<|DSML|"), "<|DSML|tool_calls>")
+	add("harmony commentary without a name", nameless("<|channel|>"), "<|channel|>commentary<|message|>{\"path\":\"/\"}<|end|>")
+	add("harmony with an address", printed("<|channel|>"), "<|channel|>analysis to=functions.run_line <|message|>{}")
+	add("harmony at the end", nameless("<|channel|>"), "<|channel|>commentary")
+
+	add("harmony, another channel", text("<|channel|>final<|message|>hello"), "<|channel|>final<|message|>hello")
+	add("a tool that is not on offer", text("<tool_call>\n{\"name\": \"fly\"}\n</tool_call>"), "<tool_call>\n{\"name\": \"fly\"}\n</tool_call>")
+	add("talk about the tag", text("Use <tool_call> tags to read. [TOOL_CALLS] too, <function=x> no."), "Use <tool_call> tags to read. [TOOL_CALLS] too, <function=x> no.")
+	add("talk with a tool's name", text("Write <tool_call> read the file"), "Write <tool_call> read the file")
+	add("in a fence", text("```xml\n<tool_call>\n{\"name\": \"run_line\"}\n```\ndone"), "```xml\n<tool", "_call>\n{\"name\": \"run_line\"}\n```\ndone")
+	add("in a span", text("as `<tool_call>{\"name\": \"run_line\"}` shows"), "as `<tool_call>{\"name\": \"run_line\"}` shows")
+	add("behind a fence", lines("text ~~~\ncode\n~~~\n", printed("<tool_call>")), "~~~\ncode\n~~~\n<tool_call>{\"name\": \"run_line\"}")
+	add("the beginning of a marker at the end", text("so [TOOL_"), "so [TOOL_")
+	add("undecided at the end", text("so <tool_call>\n"), "so <tool_call>\n")
+	add("undecided for long", text("<tool_call>{"+strings.Repeat("x", 5000)), "<tool_call>{"+strings.Repeat("x", 5000))
+
+	return append(cases,
+		streamCase{"no tools on offer", ended(content("<｜DSML｜tool_calls> <tool_call>{\"name\": \"run_line\"}")), nil, text("<｜DSML｜tool_calls> <tool_call>{\"name\": \"run_line\"}")},
+		streamCase{"a real call beside it", content("<tool_call>{\"name\": \"run_line\"}") + calls(`{"index":0,"id":"a","function":{"name":"run_line","arguments":"{}"}}`) + finish("tool_calls") + done,
+			offer("run_line"), lines("call a run_line {}", "finish tool_calls")},
+		streamCase{"cut by the length", content("<tool_call>{\"name\": \"run_line\"") + finish("length") + done, offer("run_line"), printed("<tool_call>")},
+		streamCase{"the stream broke", content("x <tool_call>{\"name\": \"run_line\""), offer("run_line"), lines("text x ", closedEarly)},
+	)
+}
+
+func TestPrintedCallKeepsItsText(t *testing.T) {
+	markup := "<tool_call>\n{\"name\": \"run_line\"}\n</tool_call>"
+	_, err := record(DecodeStream(strings.NewReader(ended(contents("a ", markup[:15], markup[15:]))), offer("run_line")))
+	var printed *PrintedCallError
+	if !errors.As(err, &printed) || printed.Text != markup || printed.Tool != "run_line" || printed.Marker != "<tool_call>" {
+		t.Errorf("cause %+v of %v", printed, err)
+	}
+	_, err = record(DecodeStream(strings.NewReader(ended(content(markup+strings.Repeat("é", maxMarkupBytes)))), offer("run_line")))
+	if !errors.As(err, &printed) || len(printed.Text) > maxMarkupBytes || !strings.HasPrefix(printed.Text, markup) {
+		t.Errorf("%d bytes of markup kept", len(printed.Text))
+	}
+}
+
+func TestToolCallBounds(t *testing.T) {
+	var b callBuilder
+	entry := func(s string) {
+		v, _, bad := parseValue([]byte(s), 0)
+		if bad != nil {
+			t.Fatal(bad)
+		}
+		b.add(v, "")
+	}
+	for range maxCalls + 1 {
+		entry(`{"id":"` + strings.Repeat("i", len(b.calls)+1) + `","function":{"name":"f","arguments":"{}"}}`)
+	}
+	if got := len(b.finish()); got != maxCalls {
+		t.Errorf("%d calls, want %d", got, maxCalls)
+	}
+	b = callBuilder{}
+	for i := range maxExtra + 1 {
+		entry(`{"index":0,"function":{"name":"f"},"` + strings.Repeat("m", i+1) + `":1}`)
+	}
+	if got := len(b.calls[0].extra); got != maxExtra {
+		t.Errorf("%d unknown members, want %d", got, maxExtra)
+	}
+}
+
+func TestRepairArguments(t *testing.T) {
+	tests := []struct{ raw, want string }{
+		{`{"b":1,"a":[2.50,1e3]}`, `{"a":[2.50,1e3],"b":1}`},
+		{"", "{}"}, {"  \n", "{}"}, {"null", "{}"}, {" null ", "{}"}, {"{}", "{}"},
+		{"{\"a\":\"x\ny\tz\x01\"}", `{"a":"x\ny\tz\u0001"}`},
+		{"{\n\t\"a\": \"\\\"\\\\\n\"\n}", `{"a":"\"\\\n"}`},
+		{`"{\"path\":\"a\"}"`, `{"path":"a"}`},
+		{"\" {\\\"path\\\":\\\"a\nb\\\"}\"", `{"path":"a\nb"}`},
+		{`{"a":"<&>\/"}`, `{"a":"<&>/"}`},
+	}
+	for _, tt := range tests {
+		got, err := RepairArguments(tt.raw)
+		if err != nil || got != tt.want {
+			t.Errorf("RepairArguments(%q) = %q, %v; want %q", tt.raw, got, err, tt.want)
+		}
+	}
+}
+
+func TestRepairArgumentsRefuses(t *testing.T) {
+	tests := []struct {
+		raw    string
+		offset int
+		reason string
+	}{
+		{`{"path":"a","content":"half`, 27, "unexpected end"},
+		{`{"a":1}}`, 7, "more than one value"},
+		{`{"a":1}{"b":2}`, 7, "more than one value"},
+		{"{\"a\":\"x\ny\",}", 11, "want a member name"},
+		{`{'a':1}`, 1, "want a member name"},
+		{`{"a":01}`, 6, "want a comma or the end of the object"},
+		{`{"a":tru}`, 8, "unknown word"},
+		{`{"a":"\x"}`, 7, "unknown escape"},
+		{`{"a":"\u12g4"}`, 10, "want four hexadecimal digits"},
+		{`{"a":1.}`, 7, "want a digit"},
+		{`{"a":}`, 5, "want a value"},
+		{`[1]`, 0, "want a JSON object"},
+		{`7`, 0, "want a JSON object"},
+		{`"text"`, 0, "a string that holds no JSON object"},
+		{`"null"`, 0, "a string that holds no JSON object"},
+		{`"\"{}\""`, 0, "a string that holds no JSON object"},
+		{` "{\"a\":"`, 1, "a string that holds no JSON object"},
+		{"{\"a\":1\x00}", 6, "want a comma or the end of the object"},
+		{strings.Repeat("[", maxJSONDepth+2), maxJSONDepth + 1, "nested too deeply"},
+	}
+	for _, tt := range tests {
+		_, err := RepairArguments(tt.raw)
+		var bad *ArgumentsError
+		if !errors.As(err, &bad) || bad.Offset != tt.offset || bad.Reason != tt.reason {
+			t.Errorf("RepairArguments(%.40q): %v, want byte %d: %s", tt.raw, err, tt.offset, tt.reason)
+		}
+	}
+}
+
+func TestCoerceArguments(t *testing.T) {
+	schema := `{"type":"object","properties":{
+		"plan":{"type":"array","items":{"type":"object","properties":{"opts":{"type":"object"}}}},
+		"content":{"type":"string"},
+		"either":{"type":["array","string"]},
+		"maybe":{"anyOf":[{"type":"array"},{"type":"null"}]},
+		"free":{}}}`
+	tests := []struct{ name, args, want string }{
+		{"an array", `{"plan":"[{\"step\":\"s\"}]","n":1.0}`, `{"n":1.0,"plan":[{"step":"s"}]}`},
+		{"a string stays", `{"content":"[1]"}`, `{"content":"[1]"}`},
+		{"a string is allowed as well", `{"either":"[1]"}`, `{"either":"[1]"}`},
+		{"an alternative", `{"maybe":"[1]"}`, `{"maybe":[1]}`},
+		{"of another type", `{"plan":"{\"a\":1}"}`, `{"plan":"{\"a\":1}"}`},
+		{"no JSON", `{"plan":"[1,"}`, `{"plan":"[1,"}`},
+		{"no schema for it", `{"free":"[1]", "other":"{}"}`, `{"free":"[1]", "other":"{}"}`},
+		{"nested", `{"plan":[{"opts":"{\"a\":1}"},{"opts":{}}],"content":"x"}`, `{"content":"x","plan":[{"opts":{"a":1}},{"opts":{}}]}`},
+		{"nothing to do keeps the bytes", ` {"plan" : [ ] } `, ` {"plan" : [ ] } `},
+		{"no arguments", `{`, `{`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := CoerceArguments(tt.args, schema); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+	if got := CoerceArguments(`{"a":"[]"}`, `{`); got != `{"a":"[]"}` {
+		t.Errorf("broken schema: %s", got)
+	}
+}
+
+func TestUniqueIDs(t *testing.T) {
+	ids := func(ids ...string) (calls []llm.ToolCall) {
+		for _, id := range ids {
+			calls = append(calls, llm.ToolCall{ID: id})
+		}
+		return calls
+	}
+	long := strings.Repeat("x", MaxToolCallIDBytes)
+	in := ids("", "keep-1", "keep-1", "call-read", long, long+"x", "drover001")
+	taken := func(id string) bool { return id == "call-read" || id == "drover003" }
+	got := UniqueIDs(in, taken)
+	want := []string{"drover002", "keep-1", "drover004", "drover005", long, "drover006", "drover001"}
+	for i, c := range got {
+		if c.ID != want[i] {
+			t.Errorf("id %d: %q, want %q", i, c.ID, want[i])
+		}
+	}
+	if in[0].ID != "" {
+		t.Error("the input was changed")
+	}
+	if got := UniqueIDs(ids("", ""), nil); got[0].ID == got[1].ID || len(got[0].ID) != 9 {
+		t.Errorf("made ids %q, %q", got[0].ID, got[1].ID)
+	}
+}
