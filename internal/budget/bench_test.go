@@ -1,0 +1,114 @@
+package budget
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/history"
+	"github.com/drover-dev/drover/internal/llm"
+)
+
+// mixedText is a paragraph of what conversations with a coding agent hold.
+const mixedText = "func (t *table) lookup(word string) bool { return len(word) > 3 } // Some natural text, with 42 numbers.\n" +
+	"\tif err != nil {\n\t\treturn fmt.Errorf(\"decode %q: %w\", name, err)\n\t}\n" +
+	"The drover walks behind the herd; see internal/budget/plan.go:127 and https://example.org/x?y=1.\n" +
+	"Über die Brücke gehen wir. 你好 世界.\n{\"path\":\"src/main.go\",\"limit\":200}\n"
+
+func mixed(bytes int) string {
+	return strings.Repeat(mixedText, bytes/len(mixedText)+1)
+}
+
+// longConversation has n exchanges of about 10 kB.
+func longConversation(n int) []llm.Message {
+	result, answer := mixed(8<<10), mixed(3<<9)
+	var messages []llm.Message
+	for i := range n {
+		messages = append(messages, llm.UserText(fmt.Sprintf("step %d: please look at the next file and fix it", i)))
+		messages = append(messages, round(fmt.Sprintf("c%d", i), "read", `{"path":"a.go"}`, strings.Clone(result))...)
+		messages = append(messages, llm.AssistantText(strings.Clone(answer)))
+	}
+	return messages
+}
+
+func BenchmarkEstimate(b *testing.B) {
+	text := mixed(1 << 16)
+	for _, p := range []*Policy{Policy1(), Policy2()} {
+		b.Run(fmt.Sprintf("policy%d/text", p.Version), func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				EstimateText(p, text)
+			}
+		})
+		b.Run(fmt.Sprintf("policy%d/result", p.Version), func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				EstimateResult(p, text)
+			}
+		})
+	}
+}
+
+func BenchmarkPlanCold(b *testing.B) {
+	messages := longConversation(1000)
+	for _, p := range []*Policy{Policy1(), Policy2()} {
+		b.Run(fmt.Sprintf("policy%d", p.Version), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				mustMake(b, p, window(131072, messages...))
+			}
+		})
+	}
+}
+
+func BenchmarkPlanIncremental(b *testing.B) {
+	messages := longConversation(1000)
+	longer := append(messages[:len(messages):len(messages)], llm.UserText("and now the last one"))
+	for _, p := range []*Policy{Policy1(), Policy2()} {
+		b.Run(fmt.Sprintf("policy%d", p.Version), func(b *testing.B) {
+			costs := new(Costs)
+			in := window(131072, messages...)
+			in.Costs = costs
+			first := mustMake(b, p, in)
+			in.Previous = first.Next(llm.Usage{PromptTokens: first.Report.EstimatedAfter * 2 / 3})
+			b.ReportAllocs()
+			for b.Loop() {
+				in.Messages = messages // forget the last turn
+				if len(costs.seen) > len(messages) {
+					b.StopTimer()
+					costs.seen, costs.turns = costs.seen[:len(messages)], costs.turns[:len(messages)]
+					costs.index = first0(b, messages)
+					b.StartTimer()
+				}
+				in.Messages = longer
+				mustMake(b, p, in)
+			}
+		})
+	}
+}
+
+// BenchmarkPlanLoop plans the steps of a tool loop that outgrew its window.
+func BenchmarkPlanLoop(b *testing.B) {
+	messages := []llm.Message{llm.UserText("please read all the files and tell me what they say")}
+	for i := range 40 {
+		messages = append(messages, round(fmt.Sprintf("c%d", i), "read", `{"path":"a.go"}`, mixed(4<<10))...)
+	}
+	for _, p := range []*Policy{Policy1(), Policy2()} {
+		b.Run(fmt.Sprintf("policy%d", p.Version), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				mustMake(b, p, window(8192, messages...))
+			}
+		})
+	}
+}
+
+func first0(b *testing.B, messages []llm.Message) history.Index {
+	var x history.Index
+	if err := x.Extend(messages); err != nil {
+		b.Fatal(err)
+	}
+	return x
+}

@@ -1,0 +1,252 @@
+package budget
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/drover-dev/drover/internal/llm"
+)
+
+// tightText is policy 2's estimate of a text: the largest count that any of the
+// measured tokenizer families gives, from above, in one pass.
+func tightText(s string) int {
+	if s == "" {
+		return 0
+	}
+	return (tables().scan(s) + tightScale - 1) / tightScale
+}
+
+// tightResult prices the body of a tool result as the JSON string it travels in.
+func tightResult(s string) int { return tightText(jsonString(s)) }
+
+// htmlEscapes are what chat templates that write arguments as JSON make of these
+// characters.
+var htmlEscapes = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`)
+
+// tightArguments prices the arguments of a call as the JSON string they travel in.
+func tightArguments(s string) int { return tightText(htmlEscapes.Replace(jsonString(s))) }
+
+// tightTool prices a tool as the compact object it travels in.
+func tightTool(t *llm.ToolDef) int { return tightText(t.Wire) }
+
+func jsonString(s string) string {
+	var b bytes.Buffer
+	b.Grow(len(s) + len(s)/16 + 2)
+	llm.AppendJSONString(&b, s)
+	return b.String()
+}
+
+// scan prices s in 1/32 token.
+func (t *tightTables) scan(s string) int {
+	total := textStart
+	wordEnd := -1     // just after the last letter or digit
+	nearCore := false // the last word was a core word
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			cost, n := t.foreign(s[i:])
+			total += cost
+			i += n
+			nearCore = false
+			continue
+		}
+		switch asciiClass[c] {
+		case classLower, classUpper:
+			end := humpEnd(s, i)
+			glued := wordEnd == i
+			spaced := i > 0 && s[i-1] == ' '
+			switch core := t.isCore(s[i:end]); {
+			case core && glued:
+				total += coreGlued
+				nearCore = true
+			case core && spaced:
+				total += coreSpaced
+				nearCore = true
+			case core:
+				total += coreElse
+				nearCore = true
+			default:
+				total += t.word(s[i:end])
+				if !glued && !spaced {
+					total += wordUnspaced
+				}
+				if nearCore {
+					total += afterCore
+				}
+				nearCore = false
+			}
+			i, wordEnd = end, end
+		case classDigit:
+			n := runLen(s[i:], classDigit)
+			total += digitRun + n*digit
+			nearCore = false
+			i += n
+			wordEnd = i
+		case classSpace:
+			n := runLen(s[i:], classSpace)
+			total += spaces(s[i+n:], n)
+			i += n
+		case classPunct, classUnderscore:
+			cost, n := punctuation(s[i:])
+			total += cost
+			i += n
+		default:
+			total += blank(s, i)
+			i++
+		}
+	}
+	return total
+}
+
+// humpEnd returns the end of the part of a word that starts at i: small letters,
+// a capital with the small letters after it, or capitals, of which the last one
+// is left to the small letters that follow.
+func humpEnd(s string, i int) int {
+	j := i
+	for j < len(s) && s[j]-'A' < 26 {
+		j++
+	}
+	small := j
+	for j < len(s) && s[j]-'a' < 26 {
+		j++
+	}
+	if j > small && small-i > 1 {
+		return small - 1
+	}
+	return j
+}
+
+// word prices a part of a word outside the core.
+func (t *tightTables) word(w string) int {
+	cost := 0
+	for k := 1; k < len(w); k++ {
+		cost += int(t.pair[int(w[k-1]&31)<<5|int(w[k]&31)])
+	}
+	switch n := len(w); {
+	case w[0] >= 'a':
+		return cost + priceByLength(lowerWord[:], n, lowerMore)
+	case n > 1 && w[1] >= 'a':
+		return cost + priceByLength(capitalisedWord[:], n, capitalisedMore)
+	default:
+		return cost + priceByLength(upperWord[:], n, upperMore)
+	}
+}
+
+func priceByLength(prices []int, n, more int) int {
+	if n < len(prices) {
+		return prices[n]
+	}
+	return prices[len(prices)-1] + (n-len(prices)+1)*more
+}
+
+func runLen(s string, class byte) int {
+	n := 1
+	for n < len(s) && s[n] < utf8.RuneSelf && asciiClass[s[n]] == class {
+		n++
+	}
+	return n
+}
+
+// spaces prices a run of n spaces before rest.
+func spaces(rest string, n int) int {
+	switch {
+	case n > 1:
+		return spaceRun + (n-1)/16*spaceRunMore
+	case rest == "" || rest[0] >= utf8.RuneSelf:
+		return spaceElse
+	}
+	switch asciiClass[rest[0]] {
+	case classLower, classUpper:
+		return 0
+	case classPunct, classUnderscore:
+		return spacePunct
+	case classDigit:
+		return spaceDigit
+	}
+	return spaceElse
+}
+
+// punctuation prices the run of punctuation at the start of s.
+func punctuation(s string) (cost, n int) {
+	cost = punctFirst
+	same := 1
+	for n = 1; n < len(s); n++ {
+		c := s[n]
+		if c >= utf8.RuneSelf || asciiClass[c] != classPunct && asciiClass[c] != classUnderscore {
+			break
+		}
+		if c != s[n-1] {
+			same = 1
+			cost += punctOther
+			continue
+		}
+		same++
+		switch {
+		case same <= 4:
+			cost += punctSame
+		case strings.IndexByte(ruleCharacters, c) >= 0:
+			cost += punctRule
+		default:
+			cost += punctMore
+		}
+	}
+	return cost, n
+}
+
+// blank prices the line feed, tab, carriage return or control character at i.
+func blank(s string, i int) int {
+	repeated := i > 0 && s[i-1] == s[i]
+	switch {
+	case s[i] == '\n' && repeated:
+		return lineMore
+	case s[i] == '\n':
+		return lineFirst
+	case s[i] == '\t' && repeated:
+		return tabMore
+	case s[i] == '\t':
+		return tabFirst
+	case s[i] == '\r':
+		return carriage
+	}
+	return control
+}
+
+// foreign prices the run of characters outside ASCII at the start of s.
+func (t *tightTables) foreign(s string) (cost, n int) {
+	cost = runStart
+	var last rune
+	repeats := 0
+	for n < len(s) && s[n] >= utf8.RuneSelf {
+		r, size := utf8.DecodeRuneInString(s[n:])
+		if r == last {
+			repeats++
+		} else {
+			last, repeats = r, 0
+		}
+		price := t.rune(r)
+		if repeats >= 2 && price != boxCommon { // long runs of one character rarely merge
+			price = [...]int{1: repeatedThree, repeatedTwo, repeatedThree, repeatedFour}[size]
+		}
+		cost += price
+		n += size
+	}
+	return cost, n
+}
+
+func (t *tightTables) rune(r rune) int {
+	if i := int(r) - 0x4e00; uint(i) < uint(len(t.han)) {
+		return int(t.han[i])
+	}
+	if i := int(r) - 0x3040; uint(i) < uint(len(t.kana)) {
+		return int(t.kana[i])
+	}
+	i, found := slices.BinarySearchFunc(runeRanges[:], r, func(rr runeRange, r rune) int {
+		return int(rr.from) - int(r)
+	})
+	if !found {
+		i--
+	}
+	return int(runeRanges[i].cost)
+}
