@@ -18,8 +18,12 @@ import (
 	"github.com/drover-dev/drover/internal/llm"
 )
 
-// ListTimeout bounds one provider's list of models.
-const ListTimeout = 2 * time.Second
+// ListTimeout bounds one provider's list of models. The provider itself gets a
+// little less, so that it can say why it has none.
+const (
+	ListTimeout = 2 * time.Second
+	listMargin  = 50 * time.Millisecond
+)
 
 // Registry holds the providers of the process by route. The zero value is
 // empty and ready. It is safe for concurrent use.
@@ -120,6 +124,8 @@ func (r *Registry) Models(ctx context.Context, name string) ([]llm.ModelInfo, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, ListTimeout)
 	defer cancel()
+	own, cancelOwn := context.WithTimeout(ctx, ListTimeout-listMargin)
+	defer cancelOwn()
 
 	// A provider that ignores its context must not hold up the caller.
 	type answer struct {
@@ -128,7 +134,7 @@ func (r *Registry) Models(ctx context.Context, name string) ([]llm.ModelInfo, er
 	}
 	done := make(chan answer, 1)
 	go func() {
-		models, err := p.Models(ctx, name)
+		models, err := p.Models(own, name)
 		done <- answer{models, err}
 	}()
 	select {

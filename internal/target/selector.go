@@ -155,7 +155,7 @@ func (s *Selector) describe(ctx context.Context, t llm.Target) (llm.ModelInfo, e
 	}
 	info, err := d.Describe(ctx, t)
 	info.Provider, info.ID = t.Provider, t.Model
-	if llm.CodeOf(err) == llm.CodeAborted { // our own bound, not the provider's word
+	if ctx.Err() != nil { // our own bound, not the provider's word
 		err = nil
 	}
 	return info, err

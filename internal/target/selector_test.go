@@ -206,3 +206,22 @@ func TestSelectorMachine(t *testing.T) {
 		})
 	})
 }
+
+// late answers a description with an error of its own when its time is over.
+type late struct{ llmtest.Provider }
+
+func (*late) Describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
+	<-ctx.Done()
+	return llm.ModelInfo{}, llm.Errorf(llm.CodeTimeout, "did not answer in time")
+}
+
+func TestATimeoutIsNoRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, map[string]llm.Provider{"a": &late{}})
+		s := target.NewSelector(r, new(target.Store), 0)
+		s.Select(t.Context(), at("a", "m"))
+		if snap, err := s.Wait(t.Context()); err != nil || snap.Target != at("a", "m") {
+			t.Errorf("%+v, %v", snap, err)
+		}
+	})
+}
