@@ -1,0 +1,506 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-dev/drover/internal/acp/acptest"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/llm/llmtest"
+)
+
+// echo is a provider that says which model answers.
+func echo(route string, ids ...string) *llmtest.Provider {
+	return &llmtest.Provider{Route: route, List: models(ids...), Answer: func(n int, req *llm.Request) llmtest.Answer {
+		last := req.Messages[len(req.Messages)-1]
+		if !strings.Contains(req.System, req.Snapshot.Target.Model) {
+			return llmtest.Fail(errors.New("prompt and routing disagree"))
+		}
+		return llmtest.Say(fmt.Sprintf("%s says %s.", req.Snapshot.Target, last.Text()))
+	}}
+}
+
+// Many sessions, each on its own model, at once: none sees another's.
+func TestSessionsDoNotTouchEachOther(t *testing.T) {
+	const sessions = 50
+	ids := make([]string, sessions)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("model-%02d", i)
+	}
+	f := newFixture(t, echo("a", ids...), echo("b", ids...))
+	e := f.open(plain)
+	var wg sync.WaitGroup
+	for i := range sessions {
+		wg.Go(func() {
+			s := f.session(e).SessionID
+			target := llm.Target{Provider: string("ab"[i%2]), Model: ids[i]}
+			value, _ := json.Marshal([]string{target.Provider, target.Model})
+			var state opened
+			e.Call("session/set_config_option", object{"sessionId": s, "configId": "model", "value": string(value)}, &state)
+			if got := state.option("model").CurrentValue; got != string(value) {
+				t.Errorf("session %d has %s", i, got)
+			}
+			for n := range 2 {
+				if reason := ask(t, e, s, fmt.Sprint(n)); reason != "end_turn" {
+					t.Errorf("session %d: %s", i, reason)
+				}
+			}
+			want := fmt.Sprintf("%s says 0.%s says 1.", target, target)
+			if got := e.Text(s, "agent_message_chunk"); got != want {
+				t.Errorf("session %d: %q, want %q", i, got, want)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A slow session holds up no other.
+func TestSessionsRunAtOnce(t *testing.T) {
+	f := newFixture(t, hanging("slow"), echo("quick", "m"))
+	e := f.open(plain)
+	slow, quick := f.session(e).SessionID, f.session(e).SessionID
+	e.Call("session/set_config_option", object{"sessionId": quick, "configId": "model", "value": `["quick","m"]`}, nil)
+	first := e.Start("session/prompt", promptOf(slow, "go"))
+	awaitText(e, slow, "One")
+	if reason := ask(t, e, quick, "hello"); reason != "end_turn" || first.Answered() {
+		t.Errorf("%s; the slow one answered: %v", reason, first.Answered())
+	}
+	e.Notify("session/cancel", object{"sessionId": slow})
+	if err := first.Wait(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A selection during a turn takes effect at the next step, for the system turn
+// and the routing together.
+func TestSelectionDuringATurnHoldsFromTheNextStep(t *testing.T) {
+	selected := make(chan struct{})
+	a := &llmtest.Provider{Route: "a", List: models("m"), Answer: func(n int, req *llm.Request) llmtest.Answer {
+		answer := llmtest.Call(llm.ToolCall{ID: fmt.Sprint("c", n), Name: "read", Arguments: `{"path":"x"}`})
+		answer.Wait = func(ctx context.Context) { <-selected }
+		return answer
+	}}
+	b := echo("b", "k")
+	f := newFixture(t, a, b)
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	prompt := e.Start("session/prompt", promptOf(s, "go"))
+	e.Await("the request", func() bool { return len(a.Requests()) > 0 })
+	e.Call("session/set_config_option", object{"sessionId": s, "configId": "model", "value": `["b","k"]`}, nil)
+	close(selected)
+	if err := prompt.Wait(nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.Text(s, "agent_message_chunk"); !strings.HasPrefix(got, "b/k says") {
+		t.Errorf("said %q", got)
+	}
+	if len(a.Requests()) != 1 || len(b.Requests()) != 1 {
+		t.Errorf("%d and %d requests", len(a.Requests()), len(b.Requests()))
+	}
+}
+
+// A provider whose list hangs delays the session by the bound of a list, and
+// costs its own group.
+func TestHangingProviderCostsItsOwnGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		f := newFixture(t, echo("a", "m"), &llmtest.Provider{Route: "hung", Hold: hold}, echo("b", "k"))
+		e := f.open(plain)
+		start := time.Now()
+		s := f.session(e)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("session/new took %v", took)
+		}
+		want := []string{`["a","m"]`, `["b","k"]`}
+		if got := s.option("model").values(); !slices.Equal(got, want) {
+			t.Errorf("values %q", got)
+		}
+		// mode and effort need no catalogue.
+		start = time.Now()
+		e.Call("session/set_config_option", object{"sessionId": s.SessionID, "configId": "effort", "value": "graze"}, nil)
+		e.Call("session/set_mode", object{"sessionId": s.SessionID, "modeId": "full"}, nil)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("mode and effort took %v", took)
+		}
+		if reason := ask(t, e, s.SessionID, "hi"); reason != "end_turn" {
+			t.Error(reason)
+		}
+		e.Close()
+		close(hold)
+	})
+}
+
+// The engine does not say what the model can do: after the bound the selection
+// is answered all the same.
+func TestProbeOfASelectionIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		slow := &slowProbe{Provider: echo("b", "k"), hold: hold}
+		f := newFixture(t, echo("a", "m"))
+		if _, err := f.opts.Registry.Register(slow, "b"); err != nil {
+			t.Fatal(err)
+		}
+		e := f.open(plain)
+		s := f.session(e).SessionID
+		start := time.Now()
+		var state opened
+		e.Call("session/set_config_option", object{"sessionId": s, "configId": "model", "value": `["b","k"]`}, &state)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if got := state.option("model").CurrentValue; got != `["b","k"]` {
+			t.Errorf("current %s", got)
+		}
+		e.Close()
+		close(hold)
+	})
+}
+
+// slowProbe is a provider that describes nothing until it is let go.
+type slowProbe struct {
+	*llmtest.Provider
+	hold chan struct{}
+}
+
+func (p *slowProbe) Describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
+	<-p.hold // whatever the context says
+	return llm.ModelInfo{}, nil
+}
+
+// An engine that is started after the session was opened is found by a prompt.
+func TestEngineThatComesLater(t *testing.T) {
+	f := newFixture(t)
+	up := make(chan struct{})
+	var once sync.Once
+	f.opts.Ready = func(ctx context.Context) error {
+		select {
+		case <-up:
+			once.Do(func() { f.register(echo("late", "m")) })
+			return nil
+		default:
+			return errors.New("nothing listens on 127.0.0.1:11434")
+		}
+	}
+	e := f.open(`{"session":{"notices":{}}}`)
+	s := f.session(e)
+	if s.option("model") != nil {
+		t.Fatal("a model option without models")
+	}
+	failed := e.Refused("session/prompt", promptOf(s.SessionID, "hello"))
+	if failed.Code != -32603 || failed.Data.Code != "NO_MODEL" || !strings.Contains(failed.Message, "11434") {
+		t.Errorf("%v", failed)
+	}
+	close(up)
+	if reason := ask(t, e, s.SessionID, "hello"); reason != "end_turn" {
+		t.Error(reason)
+	}
+	update := e.AwaitUpdate(s.SessionID, "config_option_update")
+	if !strings.Contains(string(update.Body), `[\"late\",\"m\"]`) {
+		t.Errorf("options %s", update.Body)
+	}
+}
+
+func TestBrokenConfigurationIsAnAnswer(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	f.opts.ConfigError = errors.New("config.toml:3: unknown key \"modle\"")
+	e := f.open(plain)
+	failed := e.Refused("session/new", object{"cwd": f.dir, "mcpServers": []any{}})
+	if failed.Code != -32603 || failed.Data.Code != "INVALID_CONFIGURATION" || !strings.Contains(failed.Message, "modle") {
+		t.Errorf("%v", failed)
+	}
+}
+
+// The end of input ends running turns and Serve.
+func TestEndOfInputEndsEverything(t *testing.T) {
+	p := &llmtest.Provider{Route: "a", List: models("m"), Answer: func(n int, req *llm.Request) llmtest.Answer {
+		if n == 0 {
+			return llmtest.Hang("One")
+		}
+		return llmtest.Call(llm.ToolCall{ID: fmt.Sprint("c", n), Name: "shell", Arguments: `{"command":"sleep 60"}`})
+	}}
+	f := newFixture(t, p)
+	e := f.open(plain)
+	first, second := f.session(e).SessionID, f.session(e).SessionID
+	e.Start("session/prompt", promptOf(first, "hang"))
+	awaitText(e, first, "One")
+	e.Start("session/prompt", promptOf(second, "run"))
+	e.Await("the command", func() bool { return len(e.Updates(second, "tool_call")) > 0 })
+	start := time.Now()
+	e.Close()
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+	if err := e.Returned(); err != nil {
+		t.Error(err)
+	}
+	// What was under way is in the logs, and both can be opened again.
+	e = f.open(plain)
+	for _, s := range []string{first, second} {
+		e.Call("session/load", object{"sessionId": s, "cwd": f.dir, "mcpServers": []any{}}, nil)
+	}
+	if got := e.Text(first, "agent_message_chunk"); got != "One" {
+		t.Errorf("replayed %q", got)
+	}
+}
+
+// What a client sends behind a load, without waiting, comes after it.
+func TestPromptRightBehindLoad(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	ask(t, e, s, "one")
+	e.Close()
+
+	e = f.open(plain)
+	load := e.Prepare("session/load", object{"sessionId": s, "cwd": f.dir, "mcpServers": []any{}})
+	prompt := e.Prepare("session/prompt", promptOf(s, "two"))
+	e.Write(load.Line + prompt.Line)
+	loaded, loadedAt := load.Answer()
+	answer, answeredAt := prompt.Answer()
+	if loaded.Error != nil || answer.Error != nil || answeredAt < loadedAt {
+		t.Fatalf("%s at %d, %s at %d", loaded.Raw, loadedAt, answer.Raw, answeredAt)
+	}
+	if got := e.Text(s, "agent_message_chunk"); got != "a/m says one.a/m says two." {
+		t.Errorf("said %q", got)
+	}
+	// The replay is over before the answer.
+	for _, u := range e.Updates(s, "user_message_chunk") {
+		if u.Place > loadedAt {
+			t.Error("replay after the answer to session/load")
+		}
+	}
+	// Behind a load that fails there is no session.
+	load = e.Prepare("session/load", object{"sessionId": "01k00000000000000000000000", "cwd": f.dir})
+	prompt = e.Prepare("session/prompt", promptOf("01k00000000000000000000000", "two"))
+	e.Write(load.Line + prompt.Line)
+	for _, r := range []*acptest.Request{load, prompt} {
+		if m, _ := r.Answer(); m.Error == nil || m.Error.Code != -32002 {
+			t.Errorf("%s", m.Raw)
+		}
+	}
+}
+
+// Close and load in one write: the load waits for the log to be free.
+func TestLoadRightBehindClose(t *testing.T) {
+	f := newFixture(t, hanging("a"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	prompt := e.Start("session/prompt", promptOf(s, "go"))
+	awaitText(e, s, "One")
+	closing := e.Prepare("session/close", object{"sessionId": s})
+	load := e.Prepare("session/load", object{"sessionId": s, "cwd": f.dir})
+	e.Write(closing.Line + load.Line)
+	var got stop
+	if err := prompt.Wait(&got); err != nil || got.StopReason != "cancelled" {
+		t.Errorf("%v, %+v", err, got)
+	}
+	if err := closing.Wait(nil); err != nil {
+		t.Error(err)
+	}
+	if err := load.Wait(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Loading a session that is open shows it again.
+func TestLoadOfAnOpenSession(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	ask(t, e, s, "one")
+	more := t.TempDir()
+	for _, dirs := range [][]string{nil, {more}} {
+		e.Call("session/load", object{"sessionId": s, "cwd": f.dir, "additionalDirectories": dirs}, nil)
+	}
+	if got := e.Text(s, "user_message_chunk"); got != "oneone" {
+		t.Errorf("replayed %q", got)
+	}
+	if reason := ask(t, e, s, "two"); reason != "end_turn" {
+		t.Error(reason)
+	}
+}
+
+func TestSessionsWithoutAFolderLiveInMemory(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	f.opts.Sessions = nil
+	e := f.open(`{"session":{"notices":{}}}`)
+	s := f.session(e).SessionID
+	if body := string(e.AwaitUpdate(s, "notice").Body); !strings.Contains(body, "not saved") && len(e.Updates(s, "notice")) < 2 {
+		e.Await("the second notice", func() bool { return len(e.Updates(s, "notice")) > 1 })
+	}
+	ask(t, e, s, "one")
+	e.Call("session/load", object{"sessionId": s, "cwd": f.dir}, nil)
+	if got := e.Text(s, "user_message_chunk"); got != "one" {
+		t.Errorf("replayed %q", got)
+	}
+}
+
+func TestListInPages(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	for range 205 {
+		log, err := f.opts.Sessions.Create(f.dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := f.open(plain)
+	seen := make(map[string]bool)
+	var sizes []int
+	for cursor, more := "", true; more; {
+		var page struct {
+			Sessions   []struct{ SessionID string }
+			NextCursor string
+		}
+		params := object{"cwd": f.dir}
+		if cursor != "" {
+			params["cursor"] = cursor
+		}
+		e.Call("session/list", params, &page)
+		sizes = append(sizes, len(page.Sessions))
+		for _, s := range page.Sessions {
+			if seen[s.SessionID] {
+				t.Errorf("%s is listed twice", s.SessionID)
+			}
+			seen[s.SessionID] = true
+		}
+		cursor, more = page.NextCursor, page.NextCursor != ""
+	}
+	if !slices.Equal(sizes, []int{100, 100, 5}) {
+		t.Errorf("pages of %v", sizes)
+	}
+}
+
+// A prompt of tens of megabytes on one line is answered, and the next one, too.
+func TestHugePrompt(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	blob := strings.Repeat("A", 20<<20)
+	failed := e.Refused("session/prompt", object{"sessionId": s, "prompt": []object{{"type": "image", "mimeType": "image/png", "data": blob}}})
+	if failed.Code != -32602 || !strings.Contains(failed.Message, "not a PNG") {
+		t.Errorf("%v", failed)
+	}
+	if reason := ask(t, e, s, "hello"); reason != "end_turn" {
+		t.Error(reason)
+	}
+}
+
+// Files go through the editor when it offers both directions.
+func TestFilesThroughTheEditor(t *testing.T) {
+	p := &llmtest.Provider{Route: "a", List: models("m"), Script: []llmtest.Answer{
+		llmtest.Call(llm.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x.txt"}`}),
+		llmtest.Call(llm.ToolCall{ID: "c2", Name: "edit", Arguments: `{"path":"x.txt","old":"buffer","new":"edited"}`}),
+		llmtest.Call(llm.ToolCall{ID: "c3", Name: "write", Arguments: `{"path":"new.txt","content":"new\n"}`}),
+		llmtest.Say("Done."),
+	}}
+	f := newFixture(t, p)
+	path := filepath.Join(f.dir, "x.txt")
+	if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := f.open(`{"fs":{"readTextFile":true,"writeTextFile":true}}`)
+	var mu sync.Mutex
+	buffers := map[string]string{path: "unsaved buffer\n"}
+	e.Serve = func(method string, params json.RawMessage) (any, *acptest.Error) {
+		mu.Lock()
+		defer mu.Unlock()
+		var p struct{ Path, Content string }
+		if err := json.Unmarshal(params, &p); err != nil {
+			t.Error(err)
+		}
+		if method == "fs/write_text_file" {
+			buffers[p.Path] = p.Content
+			return object{}, nil
+		}
+		text, ok := buffers[p.Path]
+		if !ok {
+			return nil, &acptest.Error{Code: -32603, Message: "cannot open"}
+		}
+		return object{"content": text}, nil
+	}
+	s := f.session(e).SessionID
+	if reason := ask(t, e, s, "edit it"); reason != "end_turn" {
+		t.Fatal(reason)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if buffers[path] != "unsaved edited\n" || buffers[filepath.Join(f.dir, "new.txt")] != "new\n" {
+		t.Errorf("buffers %q; calls %s %s %s", buffers, lastStatus(e, s, "c1"), lastStatus(e, s, "c2"), lastStatus(e, s, "c3"))
+	}
+	if data, _ := os.ReadFile(path); string(data) != "on disk\n" {
+		t.Errorf("the disk was written: %q", data)
+	}
+}
+
+// Image and resource reach the model.
+func TestEveryBlockReachesTheModel(t *testing.T) {
+	p := echo("a", "m")
+	f := newFixture(t, p)
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	e.Call("session/prompt", object{"sessionId": s, "prompt": []object{
+		{"type": "text", "text": "look"},
+		{"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="},
+		{"type": "resource", "resource": object{"uri": "file:///a.go", "mimeType": "text/plain", "text": "package a"}},
+	}}, nil)
+	m := p.Requests()[0].Messages[0]
+	if len(m.Images()) != 1 || !strings.Contains(m.Text(), "look") || !strings.Contains(m.Text(), "package a") {
+		t.Errorf("the model saw %q and %d images", m.Text(), len(m.Images()))
+	}
+}
+
+// Clients that break on configOptions get modes alone.
+func TestModesOnly(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.connect()
+	e.Call("initialize", object{"protocolVersion": 1, "clientInfo": object{"name": "JetBrains GoLand", "version": "2026.1"}}, nil)
+	s := f.session(e)
+	if s.ConfigOptions != nil || s.Modes.CurrentModeID != "ask" {
+		t.Errorf("%+v", s)
+	}
+	ask(t, e, s.SessionID, "hello")
+	if got := e.Updates(s.SessionID, "config_option_update"); len(got) > 0 {
+		t.Errorf("config_option_update %s", got[0].Body)
+	}
+}
+
+func TestSlashCommandsAreAnsweredHere(t *testing.T) {
+	p := echo("a", "m")
+	f := newFixture(t, p)
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	for _, tt := range []struct{ command, want string }{
+		{"/model", "Model: a/m"},
+		{"/effort", "Effort: Climb ("},
+		{"/effort summit", "Effort: Summit ("},
+		{"/context", "| total |"},
+		{"/tools", "| read |"},
+	} {
+		before := len(e.Text(s, "agent_message_chunk"))
+		if reason := ask(t, e, s, tt.command); reason != "end_turn" {
+			t.Errorf("%s: %s", tt.command, reason)
+		}
+		if got := e.Text(s, "agent_message_chunk")[before:]; !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q", tt.command, got)
+		}
+	}
+	for _, command := range []string{"/model nowhere/x", "/effort gallop"} {
+		e.Refused("session/prompt", promptOf(s, command))
+	}
+	if n := len(p.Requests()); n != 0 {
+		t.Errorf("%d requests", n)
+	}
+}
