@@ -176,7 +176,7 @@ func answer(w http.ResponseWriter, r *http.Request, req *request, tokens int) {
 		s.words("content", "I look at what is in this folder.")
 		s.delta(map[string]any{"tool_calls": []any{map[string]any{
 			"index": 0, "id": "practice-1", "type": "function",
-			"function": map[string]any{"name": "grep", "arguments": `{"pattern":"[Tt]he","path":"."}`},
+			"function": map[string]any{"name": "read", "arguments": `{"path":"."}`},
 		}}})
 		finish = "tool_calls"
 	default:

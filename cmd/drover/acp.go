@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/acp"
+)
+
+func newACP(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "acp",
+		Short: "Serve the Agent Client Protocol on stdin and stdout, for editors",
+		Long: `Serve the Agent Client Protocol (version 1) on stdin and stdout. Editors start
+this command themselves: name it in their settings for external agents.
+
+Nothing is looked for and nothing is asked until the editor opens a session. A
+broken configuration is told there, too.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveACP(cmd.Context()) },
+	}
+	a.engineFlags(cmd)
+	a.turnFlags(cmd)
+	return cmd
+}
+
+func (a *app) serveACP(ctx context.Context) error {
+	out, err := takeStdout(a.stdout)
+	if err != nil {
+		return err
+	}
+	opts := &acp.Options{
+		Registry: &a.registry, Targets: &a.targets, Ready: a.connect,
+		Version: version(), Logger: a.logger,
+	}
+	s, err := a.settings()
+	if err != nil {
+		opts.ConfigError = err
+	} else {
+		opts.Sessions = a.sessions()
+		opts.Target, opts.Effort, opts.Mode = s.target, s.effort, s.mode
+		opts.Agent = a.agentOptions(s)
+	}
+	return acp.Serve(ctx, a.stdin, out, opts)
+}

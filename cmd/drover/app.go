@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/budget"
+	"github.com/drover-dev/drover/internal/catalog"
+	"github.com/drover-dev/drover/internal/config"
+	"github.com/drover-dev/drover/internal/engine"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/picker"
+	"github.com/drover-dev/drover/internal/session"
+	"github.com/drover-dev/drover/internal/target"
+	"github.com/drover-dev/drover/internal/tool"
+)
+
+// app is the process: its streams, its flags, and what is built from the
+// configuration when a command first needs it.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	flags          flags
+	logger         *slog.Logger
+	closers        []func() error
+
+	loaded sync.Once
+	dirs   config.Dirs
+	config *config.Config
+	cfgErr error
+
+	registry catalog.Registry
+	targets  target.Store
+
+	mu        sync.Mutex
+	connected bool
+	engines   []*engine.Engine
+	discovery *engine.Discovery // nil when engines are configured
+}
+
+func (a *app) close() {
+	for _, e := range a.engines {
+		e.Close()
+	}
+	for _, c := range a.closers {
+		if err := c(); err != nil {
+			fmt.Fprintln(a.stderr, "drover:", err)
+		}
+	}
+}
+
+// load reads the configuration once.
+func (a *app) load() (*config.Config, error) {
+	a.loaded.Do(func() {
+		a.dirs = config.FindDirs()
+		a.config, a.cfgErr = config.Load(config.Path(a.dirs))
+		if a.cfgErr != nil {
+			a.cfgErr = &statusError{status: exitUsage, err: a.cfgErr}
+		}
+	})
+	return a.config, a.cfgErr
+}
+
+// settings are the flags and the configuration together.
+type settings struct {
+	target llm.Target // zero if nothing chooses one
+	effort llm.Effort
+	mode   tool.Mode
+	policy *budget.Policy
+}
+
+func (a *app) settings() (*settings, error) {
+	cfg, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{target: cfg.Model}
+	if a.flags.model != "" {
+		if s.target, err = a.parseModel(a.flags.model); err != nil {
+			return nil, usageError("--model: %w", err)
+		}
+	} else if a.flags.url != "" {
+		s.target = llm.Target{}
+	}
+	if s.effort, err = llm.ParseEffort(a.flags.effort); err != nil {
+		return nil, usageError("--effort: %w", err)
+	}
+	s.effort = s.effort.Or(cfg.Effort).Or(llm.DefaultEffort)
+	mode := cfg.Mode
+	if a.flags.mode != "" {
+		mode = a.flags.mode
+	}
+	if s.mode, err = tool.ParseMode(mode); err != nil {
+		return nil, usageError("--mode: %w", err)
+	}
+	version := budget.DefaultVersion
+	for _, v := range []int{cfg.Policy, a.flags.policy} {
+		if v != 0 {
+			version = v
+		}
+	}
+	policy, ok := budget.PolicyByVersion(version)
+	if !ok {
+		return nil, usageError("--policy %d: there are the policies 1 and 2", version)
+	}
+	s.policy = policy
+	return s, nil
+}
+
+// parseModel reads --model. With --url the engine is known, so that the model
+// alone is enough; its id may hold slashes.
+func (a *app) parseModel(s string) (llm.Target, error) {
+	if a.flags.url == "" {
+		return llm.ParseTarget(s)
+	}
+	route, err := a.urlRoute()
+	if err != nil {
+		return llm.Target{}, err
+	}
+	return llm.Target{Provider: route, Model: strings.TrimPrefix(s, route+"/")}, nil
+}
+
+// urlRoute names the engine of --url: its preset.
+func (a *app) urlRoute() (string, error) {
+	p, err := engine.ParsePreset(a.flags.preset)
+	return string(p), err
+}
+
+// connect builds and registers the engines: that of --url, those of the
+// configuration, or those that are found on this machine. Without any engine it
+// looks again at the next call.
+func (a *app) connect(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.connected {
+		return nil
+	}
+	cfg, err := a.load()
+	if err != nil {
+		return err
+	}
+	var configured []config.Engine
+	switch {
+	case a.flags.url != "":
+		e, err := a.urlEngine()
+		if err != nil {
+			return err
+		}
+		configured = []config.Engine{e}
+	case a.flags.preset != "":
+		configured = []config.Engine{{Name: a.flags.preset, Preset: a.flags.preset}}
+	default:
+		configured = cfg.Engines
+	}
+	for i := range configured {
+		if err := a.addConfigured(&configured[i]); err != nil {
+			return err
+		}
+	}
+	if len(configured) == 0 {
+		a.discovery = engine.Discover(ctx, &engine.DiscoverOptions{Logger: a.logger})
+		for _, f := range a.discovery.Found {
+			if err := a.add(f.Route, f.Endpoint, f.Preset, &engine.Options{Logger: a.logger}); err != nil {
+				return err
+			}
+		}
+		if len(a.engines) == 0 {
+			return nil
+		}
+	}
+	a.connected = true
+	return nil
+}
+
+func (a *app) urlEngine() (config.Engine, error) {
+	route, err := a.urlRoute()
+	if err != nil {
+		return config.Engine{}, usageError("--preset: %w", err)
+	}
+	e := config.Engine{Name: route, Preset: route, URL: a.flags.url}
+	if a.flags.keyEnv != "" {
+		e.Key = "env:" + a.flags.keyEnv
+	}
+	return e, nil
+}
+
+func (a *app) addConfigured(c *config.Engine) error {
+	where := "engines." + c.Name
+	if a.flags.url != "" {
+		where = "--url"
+	}
+	preset, err := engine.ParsePreset(c.Preset)
+	if err != nil {
+		return usageError("%s: preset: %w", where, err)
+	}
+	ep, ok := preset.DefaultEndpoint()
+	if c.URL != "" {
+		if ep, err = engine.ParseEndpoint(c.URL); err != nil {
+			return usageError("%s: %w", where, err)
+		}
+	} else if !ok {
+		return usageError("%s: the preset %s needs a url", where, preset)
+	}
+	opts := &engine.Options{
+		Insecure: c.Insecure, Context: c.Context, Profile: c.Profile,
+		EngineSampling: c.EngineSampling, Logger: a.logger, Proxy: http.ProxyFromEnvironment,
+		Profiles: make(map[string]llm.Profile),
+	}
+	if c.Name != string(preset) {
+		opts.Name = c.Name
+	}
+	for _, m := range c.Models {
+		opts.Profiles[m.ID] = m.Profile
+	}
+	if c.Key != "" {
+		if opts.Key, err = config.Credential(c.Key); err != nil {
+			return &statusError{status: exitUsage, err: fmt.Errorf("%s: %w", where, err)}
+		}
+	}
+	return a.add(c.Name, ep, preset, opts)
+}
+
+func (a *app) add(route string, ep engine.Endpoint, preset engine.Preset, opts *engine.Options) error {
+	e := engine.New(route, ep, preset, opts)
+	if _, err := a.registry.Register(e, route); err != nil {
+		return err
+	}
+	a.engines = append(a.engines, e)
+	return nil
+}
+
+// engine finds a connected engine by its route.
+func (a *app) engine(route string) *engine.Engine {
+	for _, e := range a.engines {
+		if e.Info(route).ID == route {
+			return e
+		}
+	}
+	return nil
+}
+
+// choose gives the target of a command: the configured one, else the picker's
+// default. note tells the person when drover chose.
+func (a *app) choose(ctx context.Context, configured llm.Target) (t llm.Target, note string, err error) {
+	if !configured.IsZero() {
+		if _, err := a.registry.Lookup(configured.Provider); err != nil {
+			return llm.Target{}, "", a.unknownProvider(configured.Provider)
+		}
+		return configured, "", nil
+	}
+	listings := a.registry.All(ctx)
+	t, ok := picker.Default(llm.Target{}, listings)
+	if !ok {
+		return llm.Target{}, "", a.noModel(listings)
+	}
+	return t, fmt.Sprintf("using %s (--model chooses another)", t), nil
+}
+
+// sessions is the store of this user, or one in memory.
+func (a *app) sessions() *session.Store {
+	if a.dirs.State == "" {
+		return session.NewStore("")
+	}
+	return session.NewStore(filepath.Join(a.dirs.State, "sessions"))
+}
+
+// agentOptions are what every session of the process has in common.
+func (a *app) agentOptions(s *settings) agent.Options {
+	o := agent.Options{
+		Environ: config.Environment(), Policy: s.policy, Logger: a.logger,
+		ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions,
+	}
+	if a.dirs.Cache != "" {
+		o.SpillDir = filepath.Join(a.dirs.Cache, "output")
+	}
+	return o
+}
+
+// workDir is the folder that tools work in.
+func workDir() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", usageError("the current folder: %w", err)
+	}
+	return filepath.EvalSymlinks(dir)
+}

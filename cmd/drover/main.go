@@ -1,0 +1,95 @@
+// Command drover lets any editor or terminal work with any language model.
+//
+// This package has one file for each command. It is the only place where the
+// parts are put together, where errors become words with a hint, and where an
+// exit status is chosen.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/drover-dev/drover/internal/budget"
+)
+
+// Exit statuses.
+const (
+	exitDone       = 0
+	exitFailed     = 1 // the turn failed, or ended at its token limit
+	exitUsage      = 2 // the command line or the configuration
+	exitNoFit      = 3 // the request does not fit the model's window
+	exitCancelled  = 130
+	exitBrokenPipe = 141 // the reader of stdout is gone, as a shell counts it
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// run is the whole program. stdin, stdout and stderr are those of the process
+// or a test's.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := newRoot(a)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	a.close()
+	if err == nil {
+		return exitDone
+	}
+	if text := explain(err); text != "" {
+		fmt.Fprintln(stderr, "drover: "+text)
+	}
+	return status(ctx, err)
+}
+
+// statusError is an error whose exit status is chosen and whose text, if any,
+// is all there is to say.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+// exit makes an error that only chooses the status: everything was said.
+func exit(status int) error { return &statusError{status: status} }
+
+// usageError makes an error of the command line.
+func usageError(format string, args ...any) error {
+	return &statusError{status: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func status(ctx context.Context, err error) int {
+	if e, ok := errors.AsType[*statusError](err); ok {
+		return e.status
+	}
+	if _, ok := errors.AsType[*budget.OverflowError](err); ok {
+		return exitNoFit
+	}
+	switch {
+	case errors.Is(err, syscall.EPIPE):
+		return exitBrokenPipe
+	case ctx.Err() != nil:
+		return exitCancelled
+	}
+	return exitFailed
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/engine"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/tool"
+)
+
+// flags are those that several commands share.
+type flags struct {
+	url     string
+	preset  string
+	model   string
+	keyEnv  string
+	effort  string
+	mode    string
+	policy  int
+	logFile string
+	level   string
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "drover",
+		Short: "Any editor or terminal, any language model, and the truth about what was sent",
+		Long: `drover lets any editor or terminal work with any language model, local ones
+first. It plans every request against the model's real window, asks the engine
+what the model supports and sends nothing that was not proven, and keeps a log
+from which every request can be rebuilt.
+
+Without configuration it finds Ollama, llama.cpp, LM Studio, oMLX, vMLX, vLLM
+and SGLang on their default ports. "drover demo" needs no engine at all.`,
+		Args:              noArguments,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.openLog() },
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError("%w (see %s --help)", err, cmd.CommandPath())
+	})
+	root.PersistentFlags().StringVar(&a.flags.logFile, "log-file", "", "write diagnostics to `FILE`")
+	root.PersistentFlags().StringVar(&a.flags.level, "log-level", "", "write diagnostics of `LEVEL` (debug, info, warn, error) and above")
+	root.AddCommand(newRun(a), newACP(a), newModels(a), newProbe(a), newPlan(a), newDemo(a), newVersion(a))
+	root.CompletionOptions.HiddenDefaultCmd = true
+	return root
+}
+
+// noArguments is cobra.NoArgs with an error that names the command to ask.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasParent() {
+		return usageError("%s takes no argument %q (see %s --help)", cmd.CommandPath(), args[0], cmd.CommandPath())
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		text += fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return usageError("%s (see drover --help)", text)
+}
+
+func oneArgument(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError("%s wants one argument, %s (see %s --help)", cmd.CommandPath(), name, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// engineFlags adds the flags that name an engine without a configuration.
+func (a *app) engineFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&a.flags.url, "url", "", "use the engine at `URL` and no other")
+	f.StringVar(&a.flags.preset, "preset", "", "the engine's kind: ollama, llamacpp, lmstudio, omlx, vmlx, vllm, sglang, custom")
+	f.StringVar(&a.flags.keyEnv, "key-env", "", "take the key for --url from the environment variable `NAME`")
+	a.complete(cmd, "preset", func() []string {
+		var names []string
+		for _, p := range engine.Presets() {
+			names = append(names, string(p))
+		}
+		return names
+	})
+}
+
+// turnFlags adds the flags of commands that run turns.
+func (a *app) turnFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&a.flags.model, "model", "", "the model, `PROVIDER/MODEL`; with --url the model alone")
+	f.StringVar(&a.flags.effort, "effort", "", "graze, trot, climb or summit (default climb)")
+	f.StringVar(&a.flags.mode, "mode", "", "what runs without asking: ask, edit, read-only or full (default ask)")
+	f.IntVar(&a.flags.policy, "policy", 0, "the budget's policy: 1 or 2 (default 2)")
+	a.complete(cmd, "effort", effortNames)
+	a.complete(cmd, "mode", modeNames)
+}
+
+func (a *app) complete(cmd *cobra.Command, flag string, values func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // the flag does not exist: a mistake in this package
+	}
+}
+
+func effortNames() []string {
+	var names []string
+	for _, e := range llm.Efforts() {
+		names = append(names, e.String())
+	}
+	return names
+}
+
+func modeNames() []string {
+	var names []string
+	for _, m := range tool.Modes() {
+		names = append(names, m.String())
+	}
+	return names
+}
+
+// openLog starts diagnostics as the flags say.
+func (a *app) openLog() error {
+	a.logger = slog.New(slog.DiscardHandler)
+	level := slog.LevelInfo
+	if a.flags.level != "" {
+		if !slices.Contains([]string{"debug", "info", "warn", "error"}, a.flags.level) {
+			return usageError("--log-level %s: want debug, info, warn or error", a.flags.level)
+		}
+		if err := level.UnmarshalText([]byte(a.flags.level)); err != nil {
+			return usageError("--log-level: %w", err)
+		}
+	}
+	switch {
+	case a.flags.logFile != "":
+		f, err := os.OpenFile(a.flags.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return usageError("--log-file: %w", err)
+		}
+		a.closers = append(a.closers, f.Close)
+		a.logger = slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: level}))
+	case a.flags.level != "":
+		a.logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+	}
+	return nil
+}

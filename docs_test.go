@@ -1,0 +1,278 @@
+package drover_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/doc/comment"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryPackageHasAComment(t *testing.T) {
+	_, all := sources(t)
+	commented := make(map[string]bool)
+	for _, src := range all {
+		if !src.test && src.file.Doc != nil && len(src.file.Doc.Text()) > 40 {
+			commented[src.pkg] = true
+		}
+	}
+	for _, src := range all {
+		if !src.test && !commented[src.pkg] {
+			t.Errorf("package %s has no comment", src.pkg)
+			commented[src.pkg] = true
+		}
+	}
+}
+
+// TestDocLinksResolve checks every [Name] and [pkg.Name] of the doc comments.
+func TestDocLinksResolve(t *testing.T) {
+	fset, all := sources(t)
+	files := make(map[string][]*ast.File)
+	for _, src := range all {
+		if !src.test {
+			files[src.pkg] = append(files[src.pkg], src.file)
+		}
+	}
+	packages := make(map[string]*doc.Package)
+	for dir, list := range files {
+		p, err := doc.NewFromFiles(fset, list, module+dir, doc.AllDecls|doc.PreserveAST)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages[dir] = p
+	}
+	for dir, p := range packages {
+		symbols := symbolsOf(p)
+		for _, text := range commentsOf(p) {
+			parsed := p.Parser().Parse(text)
+			for _, link := range docLinks(parsed) {
+				if link.ImportPath == "" {
+					if !symbols[linkName(link)] {
+						t.Errorf("package %s: [%s] names nothing in the package", dir, linkName(link))
+					}
+					continue
+				}
+				in, ours := strings.CutPrefix(link.ImportPath, module)
+				if other := packages[in]; ours && link.Name != "" && (other == nil || !symbolsOf(other)[linkName(link)]) {
+					t.Errorf("package %s: [%s.%s] names nothing", dir, in, linkName(link))
+				}
+			}
+		}
+	}
+}
+
+func linkName(l *comment.DocLink) string {
+	if l.Recv != "" {
+		return strings.TrimPrefix(l.Recv, "*") + "." + l.Name
+	}
+	return l.Name
+}
+
+func docLinks(d *comment.Doc) []*comment.DocLink {
+	var links []*comment.DocLink
+	var texts func(list []comment.Text)
+	texts = func(list []comment.Text) {
+		for _, x := range list {
+			if l, ok := x.(*comment.DocLink); ok {
+				links = append(links, l)
+			}
+		}
+	}
+	for _, block := range d.Content {
+		switch b := block.(type) {
+		case *comment.Paragraph:
+			texts(b.Text)
+		case *comment.List:
+			for _, item := range b.Items {
+				for _, inner := range item.Content {
+					if p, ok := inner.(*comment.Paragraph); ok {
+						texts(p.Text)
+					}
+				}
+			}
+		}
+	}
+	return links
+}
+
+func commentsOf(p *doc.Package) []string {
+	list := []string{p.Doc}
+	values := func(vs []*doc.Value) {
+		for _, v := range vs {
+			list = append(list, v.Doc)
+		}
+	}
+	funcs := func(fs []*doc.Func) {
+		for _, f := range fs {
+			list = append(list, f.Doc)
+		}
+	}
+	values(p.Consts)
+	values(p.Vars)
+	funcs(p.Funcs)
+	for _, typ := range p.Types {
+		list = append(list, typ.Doc)
+		values(typ.Consts)
+		values(typ.Vars)
+		funcs(typ.Funcs)
+		funcs(typ.Methods)
+	}
+	return list
+}
+
+func symbolsOf(p *doc.Package) map[string]bool {
+	set := make(map[string]bool)
+	values := func(vs []*doc.Value) {
+		for _, v := range vs {
+			for _, n := range v.Names {
+				set[n] = true
+			}
+		}
+	}
+	values(p.Consts)
+	values(p.Vars)
+	for _, f := range p.Funcs {
+		set[f.Name] = true
+	}
+	for _, typ := range p.Types {
+		set[typ.Name] = true
+		values(typ.Consts)
+		values(typ.Vars)
+		for _, f := range typ.Funcs {
+			set[f.Name] = true
+		}
+		for _, m := range typ.Methods {
+			set[typ.Name+"."+m.Name] = true
+		}
+		for _, spec := range typ.Decl.Specs {
+			members(spec, typ.Name, set)
+		}
+	}
+	return set
+}
+
+// members adds the fields of a struct and the methods of an interface.
+func members(spec ast.Spec, name string, set map[string]bool) {
+	ts, ok := spec.(*ast.TypeSpec)
+	if !ok {
+		return
+	}
+	var list *ast.FieldList
+	switch typ := ts.Type.(type) {
+	case *ast.StructType:
+		list = typ.Fields
+	case *ast.InterfaceType:
+		list = typ.Methods
+	default:
+		return
+	}
+	for _, f := range list.List {
+		for _, n := range f.Names {
+			set[name+"."+n.Name] = true
+		}
+	}
+}
+
+var markdownLink = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+
+func TestMarkdownLinksResolve(t *testing.T) {
+	for _, file := range markdownFiles(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range markdownLink.FindAllStringSubmatch(string(data), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), filepath.FromSlash(m[1]))); err != nil {
+				t.Errorf("%s: link to %s: %v", file, m[1], err)
+			}
+		}
+	}
+}
+
+func markdownFiles(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !d.IsDir() && filepath.Ext(p) == ".md" {
+			files = append(files, p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestDecisionRecords checks the form of docs/decisions/NNNN-title.md and that
+// the tests which a record names exist.
+func TestDecisionRecords(t *testing.T) {
+	sections := []string{"## Problem", "## Decision", "## Alternatives considered", "## Consequences", "## Tests"}
+	records, err := filepath.Glob("docs/decisions/*.md")
+	if err != nil || len(records) == 0 {
+		t.Fatalf("no decision records: %v", err)
+	}
+	tests := testNames(t)
+	name := regexp.MustCompile(`^\d{4}-[a-z0-9-]+\.md$`)
+	testName := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`")
+	for i, record := range records {
+		if !name.MatchString(filepath.Base(record)) {
+			t.Errorf("%s: want NNNN-title.md", record)
+		}
+		if want := fmt.Sprintf("%04d-", i+1); !strings.HasPrefix(filepath.Base(record), want) {
+			t.Errorf("%s: numbers go up by one from 0001; want %s", record, want)
+		}
+		data, err := os.ReadFile(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		at := 0
+		for _, s := range sections {
+			n := strings.Index(text[at:], "\n"+s+"\n")
+			if n < 0 {
+				t.Errorf("%s: section %q is missing or out of order", record, s)
+				break
+			}
+			at += n + len(s)
+		}
+		for _, m := range testName.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(tests, m[1]) {
+				t.Errorf("%s names %s, which does not exist", record, m[1])
+			}
+		}
+	}
+}
+
+func testNames(t *testing.T) []string {
+	t.Helper()
+	_, all := sources(t)
+	var names []string
+	for _, src := range all {
+		if !src.test {
+			continue
+		}
+		for _, d := range src.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && token.IsExported(f.Name.Name) {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
