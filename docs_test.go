@@ -77,8 +77,7 @@ func linkName(l *comment.DocLink) string {
 
 func docLinks(d *comment.Doc) []*comment.DocLink {
 	var links []*comment.DocLink
-	var texts func(list []comment.Text)
-	texts = func(list []comment.Text) {
+	texts := func(list []comment.Text) {
 		for _, x := range list {
 			if l, ok := x.(*comment.DocLink); ok {
 				links = append(links, l)

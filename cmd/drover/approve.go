@@ -27,7 +27,7 @@ func newTerminalApprover(stderr io.Writer) *terminalApprover {
 }
 
 // errNoTerminal tells the model and the person what would allow a call.
-var errNoTerminal = errors.New("There is no terminal to ask on. Started with --mode edit, drover may change files in the folder; with --mode full it may do everything.")
+var errNoTerminal = errors.New("there is no terminal to ask on: started with --mode edit, drover may change files in the folder, with --mode full it may do everything")
 
 // maxQuestionDiff bounds the lines of a diff in a question.
 const maxQuestionDiff = 60

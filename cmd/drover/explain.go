@@ -42,6 +42,9 @@ func hint(err error) string {
 	if h, ok := hints[e.Code]; ok {
 		return h
 	}
+	if e.Status == http.StatusNotFound && strings.Contains(e.Message, "not found") {
+		return hints[llm.CodeUnknownModel]
+	}
 	if e.Status == http.StatusNotFound {
 		return "Something answers there that is no OpenAI-compatible engine, or its root is another: the url is what stands in front of /v1/models."
 	}

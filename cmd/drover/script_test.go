@@ -196,8 +196,8 @@ func (scriptTB) Helper()                         {}
 func (scriptTB) Cleanup(func())                  {} // the script closes its engines itself
 func (tb scriptTB) Fatalf(f string, args ...any) { tb.ts.Fatalf(f, args...) }
 func (tb scriptTB) Fatal(args ...any)            { tb.ts.Fatalf("%s", fmt.Sprintln(args...)) }
-func (tb scriptTB) Errorf(f string, args ...any) { tb.ts.Logf(f, args...) }
-func (tb scriptTB) Error(args ...any)            { tb.ts.Logf("%s", fmt.Sprintln(args...)) }
+func (tb scriptTB) Errorf(f string, args ...any) { tb.ts.Fatalf(f, args...) }
+func (tb scriptTB) Error(args ...any)            { tb.ts.Fatalf("%s", fmt.Sprintln(args...)) }
 func (tb scriptTB) Logf(f string, args ...any)   { tb.ts.Logf(f, args...) }
 
 // expand replaces the variables of the script's environment in files.

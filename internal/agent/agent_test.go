@@ -343,6 +343,7 @@ func TestRetries(t *testing.T) {
 		{"nobody listens", slices.Repeat([]llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeTransport, Message: "refused", Unreached: true})}, 9), 3, agent.EndError, 1650 * time.Millisecond},
 		{"in a long prefill", []llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeTimeout, Message: "slow", Cause: slowPrefill{}}), llmtest.Say("ok")}, 1, agent.EndError, 0},
 		{"not after output", []llmtest.Answer{{Events: []llm.Event{llm.TextDelta("half")}, Err: busy}, llmtest.Say("ok")}, 1, agent.EndError, 0},
+		{"not when it is permanent", []llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeServer, Message: "failed to load model", Permanent: true}), llmtest.Say("ok")}, 1, agent.EndError, 0},
 		{"not for a bad request", []llmtest.Answer{llmtest.Fail(llm.Errorf(llm.CodeInvalidRequest, "no")), llmtest.Say("ok")}, 1, agent.EndError, 0},
 		{"empty once", []llmtest.Answer{llmtest.Fail(llm.Errorf(llm.CodeEmptyResponse, "nothing")), llmtest.Say("ok")}, 2, agent.EndCompleted, 550 * time.Millisecond},
 		{"empty twice", slices.Repeat([]llmtest.Answer{llmtest.Fail(llm.Errorf(llm.CodeEmptyResponse, "nothing"))}, 3), 2, agent.EndError, 550 * time.Millisecond},

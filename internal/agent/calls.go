@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/drover-dev/drover/internal/llm"
@@ -76,7 +77,7 @@ func (t *turn) prepare(ctx context.Context, set *tool.Set, c *llm.ToolCall) (*to
 	if err != nil {
 		return nil, fmt.Sprintf("Not executed: %v. The arguments were: %s", err, c.Arguments)
 	}
-	action, err := tool.Prepare(ctx, impl, arguments)
+	action, err := tool.Prepare(ctx, impl, llm.CoerceArguments(arguments, impl.Def().Parameters))
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -162,7 +163,7 @@ func (t *turn) askPerson(ctx context.Context, c *call, q *tool.Question) error {
 	if t.approver == nil {
 		reason = "Nobody can be asked in this session."
 	} else if d, err := t.approver.Approve(ctx, q); err != nil {
-		reason = err.Error()
+		reason = sentence(err.Error())
 	} else {
 		decision = d
 	}
@@ -243,4 +244,12 @@ func (t *turn) returnImages(calls []*call) {
 	if len(parts) > 0 {
 		t.append(&session.UserMessage{Parts: parts, Continuation: true})
 	}
+}
+
+// sentence makes the text of an error a sentence.
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
 }

@@ -41,15 +41,19 @@ func (t *turn) recover(ctx context.Context, snap *llm.Snapshot, err error, r *re
 	if !ok {
 		return false, err
 	}
-	switch e.Code {
-	case llm.CodeUnsupportedOption:
-		if e.Option == "" || snap.Refusals.Has(e.Option) || r.refused == maxRefusedTries {
+	switch {
+	case e.Permanent:
+		return false, err
+	case e.Option != "": // whatever the status was: llama.cpp answers 500 to some
+		if snap.Refusals.Has(e.Option) || r.refused == maxRefusedTries {
 			return false, err
 		}
 		r.refused++
 		t.selector.Refuse(snap.Target, e.Option)
 		t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf("The engine of %s refuses %s: left out from now on.", snap.Target, refusedWords(e.Option))})
 		return true, nil
+	}
+	switch e.Code {
 	case llm.CodeContextWindowExceeded:
 		return t.recoverWindow(ctx, snap, e)
 	case llm.CodeRateLimit, llm.CodeServer, llm.CodeTimeout, llm.CodeTransport, llm.CodeEmptyResponse:
@@ -143,6 +147,8 @@ func refusedWords(option llm.Refusal) string {
 		return "that form of an empty answer (the other is sent)"
 	case llm.RefusedEffortLevels:
 		return "levels of reasoning_effort"
+	case llm.RefusedImages:
+		return "images: a line of text stands in their places"
 	case llm.RefusedPattern, llm.RefusedFormat:
 		return "a keyword of the tools' schemas"
 	}

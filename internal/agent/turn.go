@@ -98,11 +98,16 @@ func Code(err error) llm.Code {
 }
 
 // append logs a record and takes it into the state. A record that could not be
-// saved is kept by the log and tried again; the person is told once a turn.
+// saved is kept by the log and tried again; the person is told once, and once
+// more when it is saved. A record that the log does not take at all is no part
+// of the conversation.
 func (t *turn) append(rec session.Record) error {
-	err := t.log.Append(rec)
 	t.mu.Lock()
-	t.state.Apply(rec)
+	err := t.log.Append(rec)
+	_, unsaved := errors.AsType[*session.UnsavedError](err)
+	if err == nil || unsaved {
+		t.state.Apply(rec)
+	}
 	t.mu.Unlock()
 	switch {
 	case err != nil && !t.notSaved:

@@ -128,7 +128,8 @@ func (e *Engine) isPreset(parent, ctx context.Context, l *listing) bool {
 // askKind tells engines whose list of models does not name them by one more
 // question, made only where the preset's engine is expected.
 func (e *Engine) askKind(parent, ctx context.Context, ep Endpoint, expected Preset) probe.Kind {
-	path, is := "", func([]byte) bool { return false }
+	var path string
+	var is func([]byte) bool
 	switch expected {
 	case Ollama:
 		path, is = "/", probe.IsOllama

@@ -57,12 +57,6 @@ func (x *Index) Complete() error {
 // to the index; a later [Index.Extend] may lengthen its last element.
 func (x *Index) Exchanges() []Exchange { return x.exchanges }
 
-// Turns is how many turns were read.
-func (x *Index) Turns() int { return x.read }
-
-// System is how many leading system turns were read.
-func (x *Index) System() int { return x.system }
-
 func (x *Index) fail(reason Reason, detail string) {
 	if reason == MissingResult {
 		x.failed = x.unanswered()

@@ -127,7 +127,6 @@ func (d *streamDecoder) message(v value, whole bool) {
 	for source, m := range flat {
 		if m.isString() {
 			d.thought(reasoningSource(source), m.str())
-			d.think.separated = d.think.separated || len(d.reasoning.text) > 0
 		}
 	}
 	d.reasoningDetails(details, whole)
@@ -212,8 +211,12 @@ func (d *streamDecoder) toolCalls(v value, whole bool) {
 }
 
 func (d *streamDecoder) toolCall(entry value, slot string) {
-	if delta, ok := d.calls.add(entry, slot); ok {
+	delta, ok := d.calls.add(entry, slot)
+	if ok {
 		d.emit(delta)
+	}
+	if d.calls.tooMany && d.failure == nil {
+		d.failure = llm.Errorf(llm.CodeMalformedResponse, "the answer has more than %d tool calls", maxCalls)
 	}
 }
 

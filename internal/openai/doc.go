@@ -10,7 +10,7 @@
 //   - Member names are compared exactly. A member of the wrong type costs that
 //     member, never the chunk that it stands in.
 //   - What a model wrote is passed on as it wrote it. Nothing is repaired
-//     silently beyond what [RepairArguments] documents, and text that looks
+//     silently beyond what [llm.RepairArguments] documents, and text that looks
 //     like a tool call is never run.
 //   - An answer is complete only when the engine said so. Everything else is
 //     an error, after the text that did arrive.

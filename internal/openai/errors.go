@@ -68,9 +68,9 @@ func classify(status int, b *errorBody) *llm.Error {
 		e.Code, e.Permanent = llm.CodeServer, true
 	case replayNote(text) != "":
 		e.Code, note = llm.CodeInvalidRequest, replayNote(text)
-	case status != 429 && refusedOption(b, text) != "":
-		e.Code, e.Option = llm.CodeUnsupportedOption, refusedOption(b, text)
-		if status != 400 && status != 422 {
+	case refusedOption(status, b, text) != "":
+		e.Code, e.Option = llm.CodeUnsupportedOption, refusedOption(status, b, text)
+		if !refusalStatus(status) {
 			e.Code = llm.CodeInvalidRequest
 		}
 		note = optionNote(e.Option)

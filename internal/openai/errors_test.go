@@ -115,6 +115,9 @@ func TestDecodeErrorCodes(t *testing.T) {
 		{"reasoning not enabled", 400, `{"object":"error","message":"Reasoning input is not enabled for this model","type":"invalid_request_invalid_args","param":null,"code":"3051"}`, llm.CodeInvalidRequest, `profile = "generic"`},
 		{"limit on the output alone", 400, openaiError("max_tokens is too large: 9000. This model supports at most 4096 completion tokens", "invalid_request_error"), llm.CodeInvalidRequest, "too large"},
 		{"a deadline in Go's words", 500, openaiError("context deadline exceeded", ""), llm.CodeServer, "deadline"},
+		{"no option at this status", 503, openaiError("the temperature of the GPU is not available", ""), llm.CodeServer, "temperature"},
+		{"no image but a failure", 500, openaiError("unknown error while the image was read", ""), llm.CodeServer, "unknown error"},
+		{"no vision but a revision", 404, openaiError("model revision not available", ""), "HTTP_404", "revision"},
 		{"wrong address", 200, `{"error":"Unexpected endpoint or method. (POST /chat/completions)"}`, "HTTP_200", "base URL"},
 	}
 	for _, tt := range tests {

@@ -156,19 +156,25 @@ func refusalWord(text string) bool {
 		"unknown", "unrecognized", "unrecognised", "unexpected", "no such", "not enabled", "not available")
 }
 
-// refusedOption gives the option that a text refuses, "" if none.
-func refusedOption(b *errorBody, text string) llm.Refusal {
+// refusalStatus reports whether a status is the one for a wrong request.
+func refusalStatus(status int) bool { return status == 400 || status == 422 }
+
+// refusedOption gives the option that a text refuses, "" if none. Images and
+// schemas are refused with any status; the other texts are too short to be
+// believed when the status speaks of something else.
+func refusedOption(status int, b *errorBody, text string) llm.Refusal {
 	switch {
 	case imageText(text):
 		return llm.RefusedImages
-	case effortText(text):
-		return refusedEffort(text)
 	case schemaText(text):
-		if strings.Contains(text, "format") && !strings.Contains(text, "pattern") &&
-			!strings.Contains(text, "grammar") && !strings.Contains(text, "conversion") {
+		if strings.Contains(text, "format") && !containsAny(text, "pattern", "grammar", "conversion") {
 			return llm.RefusedFormat
 		}
 		return llm.RefusedPattern
+	case status != 0 && !refusalStatus(status):
+		return ""
+	case effortText(text):
+		return refusedEffort(text)
 	case nullText(text):
 		return llm.RefusedNullContent
 	case strings.Contains(text, "content") && containsAny(text, "must be non-empty", "must not be empty", "cannot be empty", "can not be empty", "should not be empty"):
@@ -193,7 +199,9 @@ func imageText(text string) bool {
 	case containsAny(text, "not a multimodal model", "at most 0 image", "unknown variant `image_url`"):
 		return true
 	}
-	return containsAny(text, "image", "vision", "multimodal") && refusalWord(text)
+	return containsAny(text, "image", "multimodal", " vision", "'vision", "`vision") &&
+		containsAny(text, "not support", "n't support", "unsupported", "not enabled", "not available", "not allowed",
+			"not permitted", "not accept", "not process", "n't process")
 }
 
 // effortText reports whether reasoning_effort or its value is refused.

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"io"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"unicode/utf8"
 
 	"github.com/drover-dev/drover/internal/llm"
-	"pgregory.net/rapid"
 )
 
 // checkStream holds an answer, whatever its bytes, to what DecodeStream
@@ -218,26 +216,6 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
-func FuzzRepairArguments(f *testing.F) {
-	for _, s := range []string{`{"a":1}`, "{\"a\":\"\n\"}", `"{\"a\":1}"`, "null", `{"a":`, `[1]`} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		got, err := RepairArguments(raw)
-		var bad *ArgumentsError
-		switch {
-		case err == nil && (!json.Valid([]byte(got)) || got[0] != '{'):
-			t.Fatalf("%q became %q", raw, got)
-		case err != nil && (!errors.As(err, &bad) || bad.Offset < 0 || bad.Offset > len(raw)):
-			t.Fatalf("%q: %v", raw, err)
-		case err == nil:
-			if again, err := RepairArguments(got); err != nil || again != got {
-				t.Fatalf("%q is not stable: %q, %v", got, again, err)
-			}
-		}
-	})
-}
-
 // FuzzScanner compares the grammar with the standard library's.
 func FuzzScanner(f *testing.F) {
 	for _, s := range []string{`{"a":[1,-0.5e+3,true,null,"\u00e9\n"]}`, `[01]`, `"` + "\x01" + `"`, `{"a" :1 , "b":[ ]}`, `1.`, `-`, `[1,]`, `{,}`, ` 7 `} {
@@ -248,7 +226,7 @@ func FuzzScanner(f *testing.F) {
 		if (bad == nil) != json.Valid(data) {
 			t.Fatalf("%q: %v, the standard library says %v", data, bad, json.Valid(data))
 		}
-		if bad != nil {
+		if bad != nil || !utf8.Valid(data) { // what replaces invalid bytes differs
 			return
 		}
 		var want any
@@ -269,7 +247,7 @@ func standard(v value) any {
 	case '{':
 		m := map[string]any{}
 		for name, e := range v.members() {
-			m[strings.ToValidUTF8(string(name), "\ufffd")] = standard(e)
+			m[string(name)] = standard(e)
 		}
 		return m
 	case '[':
@@ -286,145 +264,4 @@ func standard(v value) any {
 		return nil
 	}
 	return json.Number(v.raw)
-}
-
-// Whatever an engine says in which deltas: text and reasoning arrive whole and
-// in order, and calls as they were cut.
-func TestDecodeStreamProperty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var body, text, think strings.Builder
-		args := rapid.SliceOfN(rapid.StringMatching(`[a-z "\\\n{}]{0,9}`), 0, 3).Draw(t, "arguments")
-		piece := rapid.StringMatching(`[a-z]([a-zA-Z0-9 .,\n"\\äß🌍]{0,20})`)
-		if n := rapid.IntRange(0, 5).Draw(t, "thoughts"); n > 0 {
-			for range n {
-				s := piece.Draw(t, "thought")
-				think.WriteString(s)
-				body.WriteString(delta(`{"reasoning":` + quote(s) + `}`))
-			}
-		}
-		for range rapid.IntRange(1, 5).Draw(t, "texts") {
-			s := piece.Draw(t, "text")
-			text.WriteString(s)
-			body.WriteString(content(s))
-		}
-		for i, a := range args {
-			raw := `{"s":` + quote(a) + `}`
-			cut := rapid.IntRange(0, len(raw)).Draw(t, "cut")
-			index := `"index":` + string(rune('0'+i))
-			body.WriteString(calls(`{` + index + `,"id":"k` + string(rune('0'+i)) + `","function":{"name":"f","arguments":` + quote(raw[:cut]) + `}}`))
-			body.WriteString(calls(`{` + index + `,"function":{"arguments":` + quote(raw[cut:]) + `}}`))
-		}
-		body.WriteString(finish("stop") + done)
-		if rapid.Bool().Draw(t, "CRLF") {
-			b := strings.ReplaceAll(body.String(), "\n", "\r\n")
-			body.Reset()
-			body.WriteString(b)
-		}
-		events, err := checkStream(t, strings.NewReader(body.String()), nil, limits{1 << 20, 1 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var gotText, gotThink string
-		var gotCalls llm.ToolCalls
-		for _, e := range events {
-			switch e := e.(type) {
-			case llm.TextDelta:
-				gotText += string(e)
-			case llm.ReasoningDelta:
-				gotThink += string(e)
-			case llm.ToolCalls:
-				gotCalls = e
-			}
-		}
-		if gotText != text.String() || gotThink != think.String() || len(gotCalls) != len(args) {
-			t.Fatalf("text %q, want %q; reasoning %q, want %q; %d calls", gotText, text.String(), gotThink, think.String(), len(gotCalls))
-		}
-		for i, c := range gotCalls {
-			if want := `{"s":` + quote(args[i]) + `}`; c.Arguments != want {
-				t.Fatalf("arguments %q, want %q", c.Arguments, want)
-			}
-		}
-	})
-}
-
-func TestDecodeStreamMemoryIsConstant(t *testing.T) {
-	chunk := []byte(content("twenty bytes of text"))
-	const total = 100 << 20
-	r := io.MultiReader(&repeatReader{unit: chunk, left: total / len(chunk) * len(chunk)}, strings.NewReader(finish("stop")+done))
-	var before, now runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	n, peak := 0, uint64(0)
-	for _, err := range decodeStream(r, nil, limits{MaxLineBytes, 2 * total}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n++; n%50000 == 0 {
-			runtime.GC()
-			runtime.ReadMemStats(&now)
-			peak = max(peak, now.HeapAlloc)
-		}
-	}
-	const allowed = 1 << 20 // bytes
-	if peak > before.HeapAlloc+allowed {
-		t.Errorf("the heap grew from %d to %d bytes", before.HeapAlloc, peak)
-	}
-	if n < total/len(chunk) {
-		t.Errorf("%d events", n)
-	}
-}
-
-func BenchmarkDecodeStream(b *testing.B) {
-	const deltas = 10_000
-	body := strings.Repeat(content("twenty bytes of text"), deltas) + finish("stop") + done
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		n := 0
-		for _, err := range DecodeStream(strings.NewReader(body), nil) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			n++
-		}
-		if n != deltas+1 {
-			b.Fatal(n)
-		}
-	}
-}
-
-func BenchmarkDecodeStreamToolCall(b *testing.B) {
-	const deltas = 10_000
-	body := calls(`{"index":0,"id":"a","function":{"name":"write","arguments":"{\"text\":\""}}`) +
-		strings.Repeat(calls(`{"index":0,"function":{"arguments":"twenty bytes of text"}}`), deltas) +
-		calls(`{"index":0,"function":{"arguments":"\"}"}}`) + finish("tool_calls") + done
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, err := range DecodeStream(strings.NewReader(body), nil) {
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}
-
-// BenchmarkEncodeRequest encodes a history of 200 tool rounds, about 1 MB.
-func BenchmarkEncodeRequest(b *testing.B) {
-	req := conversation(b)
-	for range 200 {
-		call := llm.ToolCall{ID: "call-1234", Name: "grep", Arguments: `{"pattern":"func .*Encode","path":"internal"}`}
-		req.Messages = append(req.Messages, llm.AssistantText("Let me look.", call), llm.ToolText(call.ID, strings.Repeat("internal/x.go:12: func \"x\"\n", 180)))
-	}
-	body, err := EncodeRequest(req)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := EncodeRequest(req); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

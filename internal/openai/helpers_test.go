@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -180,14 +179,4 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 	n := copy(p, r.parts[0])
 	r.parts[0] = r.parts[0][n:]
 	return n, nil
-}
-
-// asError gives the *llm.Error that an error must be.
-func asError(t *testing.T, err error) *llm.Error {
-	t.Helper()
-	var e *llm.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("error %v is no *llm.Error", err)
-	}
-	return e
 }

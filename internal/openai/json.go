@@ -362,14 +362,6 @@ func (v value) get(name string) (found value) {
 	return found
 }
 
-// path follows member names through objects.
-func (v value) path(names ...string) value {
-	for _, n := range names {
-		v = v.get(n)
-	}
-	return v
-}
-
 // str gives the text of a string, and "" for any other value.
 func (v value) str() string {
 	if !v.isString() {

@@ -177,7 +177,7 @@ func (e *encoder) call(c *llm.ToolCall, own bool) {
 	}
 	e.str(name)
 	e.WriteString(`,"arguments":`)
-	args, bad := repairArguments(c.Arguments)
+	args, bad := llm.RepairArguments(c.Arguments)
 	if bad != nil {
 		args = "{}"
 	}

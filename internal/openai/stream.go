@@ -25,7 +25,7 @@ type StreamOptions struct {
 // they come, and at the end of a complete answer [llm.ToolCalls] if there are
 // any, [llm.Usage] if the engine counted, and [llm.Finish], in this order and
 // each at most once. Calls keep the ids that the engine gave them (see
-// [UniqueIDs]) and their raw arguments (see [RepairArguments]); when the finish
+// [UniqueIDs]) and their raw arguments (see [llm.RepairArguments]); when the finish
 // reason is [llm.FinishLength] they are for the record and must not be run.
 //
 // A failure is yielded once, as the last pair, and is an [*llm.Error]; what
@@ -107,7 +107,7 @@ func (d *streamDecoder) run() {
 func (d *streamDecoder) payload(data []byte, isError bool) {
 	for i := skipSpace(data, 0); i < len(data) && d.failure == nil && !d.stopped; i = skipSpace(data, i) {
 		rest := bytes.TrimSpace(data[i:])
-		if rest[0] == ':' {
+		if len(rest) == 0 || rest[0] == ':' {
 			return
 		}
 		if bytes.Equal(rest, doneMark) {
@@ -202,6 +202,7 @@ func (d *streamDecoder) text(s string) {
 }
 
 func (d *streamDecoder) thought(from reasoningSource, piece string) {
+	d.think.separated = d.think.separated || from != fromTags && piece != ""
 	if fresh := d.reasoning.add(from, piece); fresh != "" {
 		d.emit(llm.ReasoningDelta(fresh))
 	}

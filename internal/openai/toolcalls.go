@@ -22,13 +22,15 @@ type callBuilder struct {
 	slots map[string]*openCall
 	// scanned counts the bytes that were looked at for completeness.
 	scanned int
+	tooMany bool // the answer has more than maxCalls
 }
 
 // Bounds that keep a hostile answer from costing more than its length. Real
 // answers stay far below.
 const (
-	maxCalls     = 1024    // calls in one answer; more are dropped
-	maxCallIDs   = 64      // ids of one call that are remembered
+	maxCalls     = 256     // calls in one answer; more are an error
+	maxCallIDs   = 16      // ids of one call that are remembered
+	maxNameBytes = 4 << 10 // of a name that comes in pieces
 	maxExtra     = 64      // unknown members of one call that are kept
 	maxCallScans = 1 << 30 // bytes, see callBuilder.scanned
 )
@@ -69,6 +71,7 @@ func (b *callBuilder) add(entry value, slot string) (delta llm.ToolCallDelta, ok
 	call := b.find(slot, id, name)
 	if call == nil {
 		if len(b.calls) == maxCalls {
+			b.tooMany = true
 			return delta, false
 		}
 		call = b.open(slot)
@@ -76,7 +79,7 @@ func (b *callBuilder) add(entry value, slot string) (delta llm.ToolCallDelta, ok
 	if id != "" && len(call.ids) < maxCallIDs && !slices.Contains(call.ids, id) {
 		call.ids = append(call.ids, id)
 	}
-	if name != call.name {
+	if name != call.name && len(call.name) < maxNameBytes {
 		call.name += name
 	}
 	n := call.addArguments(args)
@@ -228,4 +231,11 @@ func (c *openCall) extraJSON() json.RawMessage {
 	var b bytes.Buffer
 	e.write(&b)
 	return b.Bytes()
+}
+
+// completeArguments reports whether the text is one whole JSON value.
+func completeArguments(raw []byte) bool {
+	s := scanner{data: raw, controls: true}
+	end, err := s.value(skipSpace(raw, 0), 0)
+	return err == nil && skipSpace(raw, end) == len(raw)
 }

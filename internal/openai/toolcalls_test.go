@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -186,8 +187,20 @@ func TestToolCallBounds(t *testing.T) {
 	for range maxCalls + 1 {
 		entry(`{"id":"` + strings.Repeat("i", len(b.calls)+1) + `","function":{"name":"f","arguments":"{}"}}`)
 	}
-	if got := len(b.finish()); got != maxCalls {
+	if got := len(b.finish()); got != maxCalls || !b.tooMany {
 		t.Errorf("%d calls, want %d", got, maxCalls)
+	}
+	var body strings.Builder
+	for i := range maxCalls + 1 {
+		if i == maxCalls {
+			if got := summary(record(DecodeStream(strings.NewReader(body.String()+finish("stop")), nil))); !strings.HasPrefix(got, "call ") {
+				t.Errorf("%d calls: %.80s", i, got)
+			}
+		}
+		body.WriteString(calls(`{"index":` + strconv.Itoa(i) + `,"function":{"name":"f","arguments":"{}"}}`))
+	}
+	if got, want := summary(record(DecodeStream(strings.NewReader(body.String()), nil))), "error MALFORMED_RESPONSE: the answer has more than 256 tool calls"; got != want {
+		t.Errorf("got %.80s, want %s", got, want)
 	}
 	b = callBuilder{}
 	for i := range maxExtra + 1 {
@@ -195,90 +208,6 @@ func TestToolCallBounds(t *testing.T) {
 	}
 	if got := len(b.calls[0].extra); got != maxExtra {
 		t.Errorf("%d unknown members, want %d", got, maxExtra)
-	}
-}
-
-func TestRepairArguments(t *testing.T) {
-	tests := []struct{ raw, want string }{
-		{`{"b":1,"a":[2.50,1e3]}`, `{"a":[2.50,1e3],"b":1}`},
-		{"", "{}"}, {"  \n", "{}"}, {"null", "{}"}, {" null ", "{}"}, {"{}", "{}"},
-		{"{\"a\":\"x\ny\tz\x01\"}", `{"a":"x\ny\tz\u0001"}`},
-		{"{\n\t\"a\": \"\\\"\\\\\n\"\n}", `{"a":"\"\\\n"}`},
-		{`"{\"path\":\"a\"}"`, `{"path":"a"}`},
-		{"\" {\\\"path\\\":\\\"a\nb\\\"}\"", `{"path":"a\nb"}`},
-		{`{"a":"<&>\/"}`, `{"a":"<&>/"}`},
-	}
-	for _, tt := range tests {
-		got, err := RepairArguments(tt.raw)
-		if err != nil || got != tt.want {
-			t.Errorf("RepairArguments(%q) = %q, %v; want %q", tt.raw, got, err, tt.want)
-		}
-	}
-}
-
-func TestRepairArgumentsRefuses(t *testing.T) {
-	tests := []struct {
-		raw    string
-		offset int
-		reason string
-	}{
-		{`{"path":"a","content":"half`, 27, "unexpected end"},
-		{`{"a":1}}`, 7, "more than one value"},
-		{`{"a":1}{"b":2}`, 7, "more than one value"},
-		{"{\"a\":\"x\ny\",}", 11, "want a member name"},
-		{`{'a':1}`, 1, "want a member name"},
-		{`{"a":01}`, 6, "want a comma or the end of the object"},
-		{`{"a":tru}`, 8, "unknown word"},
-		{`{"a":"\x"}`, 7, "unknown escape"},
-		{`{"a":"\u12g4"}`, 10, "want four hexadecimal digits"},
-		{`{"a":1.}`, 7, "want a digit"},
-		{`{"a":}`, 5, "want a value"},
-		{`[1]`, 0, "want a JSON object"},
-		{`7`, 0, "want a JSON object"},
-		{`"text"`, 0, "a string that holds no JSON object"},
-		{`"null"`, 0, "a string that holds no JSON object"},
-		{`"\"{}\""`, 0, "a string that holds no JSON object"},
-		{` "{\"a\":"`, 1, "a string that holds no JSON object"},
-		{"{\"a\":1\x00}", 6, "want a comma or the end of the object"},
-		{strings.Repeat("[", maxJSONDepth+2), maxJSONDepth + 1, "nested too deeply"},
-	}
-	for _, tt := range tests {
-		_, err := RepairArguments(tt.raw)
-		var bad *ArgumentsError
-		if !errors.As(err, &bad) || bad.Offset != tt.offset || bad.Reason != tt.reason {
-			t.Errorf("RepairArguments(%.40q): %v, want byte %d: %s", tt.raw, err, tt.offset, tt.reason)
-		}
-	}
-}
-
-func TestCoerceArguments(t *testing.T) {
-	schema := `{"type":"object","properties":{
-		"plan":{"type":"array","items":{"type":"object","properties":{"opts":{"type":"object"}}}},
-		"content":{"type":"string"},
-		"either":{"type":["array","string"]},
-		"maybe":{"anyOf":[{"type":"array"},{"type":"null"}]},
-		"free":{}}}`
-	tests := []struct{ name, args, want string }{
-		{"an array", `{"plan":"[{\"step\":\"s\"}]","n":1.0}`, `{"n":1.0,"plan":[{"step":"s"}]}`},
-		{"a string stays", `{"content":"[1]"}`, `{"content":"[1]"}`},
-		{"a string is allowed as well", `{"either":"[1]"}`, `{"either":"[1]"}`},
-		{"an alternative", `{"maybe":"[1]"}`, `{"maybe":[1]}`},
-		{"of another type", `{"plan":"{\"a\":1}"}`, `{"plan":"{\"a\":1}"}`},
-		{"no JSON", `{"plan":"[1,"}`, `{"plan":"[1,"}`},
-		{"no schema for it", `{"free":"[1]", "other":"{}"}`, `{"free":"[1]", "other":"{}"}`},
-		{"nested", `{"plan":[{"opts":"{\"a\":1}"},{"opts":{}}],"content":"x"}`, `{"content":"x","plan":[{"opts":{"a":1}},{"opts":{}}]}`},
-		{"nothing to do keeps the bytes", ` {"plan" : [ ] } `, ` {"plan" : [ ] } `},
-		{"no arguments", `{`, `{`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := CoerceArguments(tt.args, schema); got != tt.want {
-				t.Errorf("got %s, want %s", got, tt.want)
-			}
-		})
-	}
-	if got := CoerceArguments(`{"a":"[]"}`, `{`); got != `{"a":"[]"}` {
-		t.Errorf("broken schema: %s", got)
 	}
 }
 

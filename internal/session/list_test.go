@@ -17,7 +17,7 @@ func TestList(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	long, s := create(t, store, 1)
+	long, _ := create(t, store, 1)
 	for _, junk := range []string{"notes.txt", "x.jsonl", ".new-123"} {
 		path, _ := store.find(first)
 		os.WriteFile(filepath.Join(filepath.Dir(path), junk), []byte("x"), 0o600)
