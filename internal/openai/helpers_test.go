@@ -180,3 +180,11 @@ func (r *chunkReader) Read(p []byte) (int, error) {
 	r.parts[0] = r.parts[0][n:]
 	return n, nil
 }
+
+// path follows member names through objects.
+func (v value) path(names ...string) value {
+	for _, n := range names {
+		v = v.get(n)
+	}
+	return v
+}
