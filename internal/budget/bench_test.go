@@ -2,10 +2,10 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/drover-dev/drover/internal/history"
 	"github.com/drover-dev/drover/internal/llm"
 )
 
@@ -63,52 +63,50 @@ func BenchmarkPlanCold(b *testing.B) {
 	}
 }
 
+// BenchmarkPlanIncremental plans a long conversation to which one turn was added.
 func BenchmarkPlanIncremental(b *testing.B) {
 	messages := longConversation(1000)
 	longer := append(messages[:len(messages):len(messages)], llm.UserText("and now the last one"))
 	for _, p := range []*Policy{Policy1(), Policy2()} {
 		b.Run(fmt.Sprintf("policy%d", p.Version), func(b *testing.B) {
-			costs := new(Costs)
 			in := window(131072, messages...)
-			in.Costs = costs
+			in.Costs = new(Costs)
 			first := mustMake(b, p, in)
+			warm := *in.Costs
+			warm.seen, warm.turns = slices.Grow(warm.seen, 1), slices.Grow(warm.turns, 1)
 			in.Previous = first.Next(llm.Usage{PromptTokens: first.Report.EstimatedAfter * 2 / 3})
+			in.Messages = longer
 			b.ReportAllocs()
 			for b.Loop() {
-				in.Messages = messages // forget the last turn
-				if len(costs.seen) > len(messages) {
-					b.StopTimer()
-					costs.seen, costs.turns = costs.seen[:len(messages)], costs.turns[:len(messages)]
-					costs.index = first0(b, messages)
-					b.StartTimer()
-				}
-				in.Messages = longer
+				costs := warm // forgets the turn that the last round added
+				in.Costs = &costs
 				mustMake(b, p, in)
 			}
 		})
 	}
 }
 
-// BenchmarkPlanLoop plans the steps of a tool loop that outgrew its window.
+// BenchmarkPlanLoop plans the next step of a tool loop that outgrew its window
+// long ago, once when the last shape still fits and once when it is made anew.
 func BenchmarkPlanLoop(b *testing.B) {
 	messages := []llm.Message{llm.UserText("please read all the files and tell me what they say")}
-	for i := range 40 {
-		messages = append(messages, round(fmt.Sprintf("c%d", i), "read", `{"path":"a.go"}`, mixed(4<<10))...)
+	for i := range 400 {
+		messages = append(messages, round(fmt.Sprintf("c%d", i), "read", `{"path":"a.go"}`, strings.Clone(mixed(4<<10)))...)
 	}
 	for _, p := range []*Policy{Policy1(), Policy2()} {
-		b.Run(fmt.Sprintf("policy%d", p.Version), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				mustMake(b, p, window(8192, messages...))
-			}
-		})
+		for _, carried := range []bool{true, false} {
+			b.Run(fmt.Sprintf("policy%d/carried=%v", p.Version, carried), func(b *testing.B) {
+				in := window(131072, messages...)
+				in.Costs = new(Costs)
+				first := mustMake(b, p, in)
+				if carried {
+					in.Previous = first.Next(llm.Usage{PromptTokens: first.Report.EstimatedAfter * 2 / 3})
+				}
+				b.ReportAllocs()
+				for b.Loop() {
+					mustMake(b, p, in)
+				}
+			})
+		}
 	}
-}
-
-func first0(b *testing.B, messages []llm.Message) history.Index {
-	var x history.Index
-	if err := x.Extend(messages); err != nil {
-		b.Fatal(err)
-	}
-	return x
 }

@@ -2,7 +2,6 @@ package budget
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/drover-dev/drover/internal/llm"
 )
@@ -55,11 +54,10 @@ func (pl *planner) carry(d *draft) carried {
 		d.limit -= max(0, prev.PromptTokens-prev.Estimate)
 		c.anchor = nil
 	}
-	newest := d.newest().Start
-	for _, e := range shaped.edits {
-		if e.turn < newest {
-			d.set(e)
-			c.shortened = e.turn >= d.exchanges[len(d.exchanges)-2].Start
+	for turn := prev.Shape.FirstTurn; turn < d.newest().Start; turn++ {
+		if e := shaped.edited(turn); e != nil {
+			d.set(*e)
+			c.shortened = turn >= d.exchanges[len(d.exchanges)-2].Start
 		}
 	}
 	return c
@@ -79,7 +77,7 @@ func (pl *planner) keepShortened(d *draft, c carried) bool {
 		return false // it may stay as it was last sent
 	}
 	s = d.clone()
-	s.restore(last)
+	s.unset(s.exchanges[last].Start, s.exchanges[last].End)
 	s.dropTo(last)
 	if s.run(pl.price.selection.Shortened, last); s.over() > 0 {
 		return false
@@ -115,75 +113,6 @@ func (p *Previous) trusted() bool {
 		count < p.Window-p.Output &&
 		count >= ceilDiv(p.Estimate, implausibleShare) &&
 		count >= p.Earlier // or it shrank although the request only grew
-}
-
-func (d *draft) clone() *draft {
-	c := *d
-	c.edits = slices.Clone(d.edits)
-	return &c
-}
-
-// apply edits the draft as a shape says, and gives the first exchange that the
-// shape keeps. ok is false for a shape that cannot be one of these messages.
-func (d *draft) apply(s *Shape) (first int, ok bool) {
-	if s.Turns > len(d.messages) || s.FirstTurn >= s.Turns {
-		return 0, false
-	}
-	first = d.exchangeAt(s.FirstTurn)
-	if d.exchanges[first].Start != s.FirstTurn {
-		return 0, false
-	}
-	within := func(turn int) bool { return turn >= s.FirstTurn && turn < s.Turns }
-	for _, x := range s.Excerpts {
-		if !within(x.Turn) || x.Head < 0 || x.Tail < 0 || x.Head+x.Tail >= len(d.messages[x.Turn].Text()) {
-			return 0, false
-		}
-		e := d.at(x.Turn)
-		e.cut, e.fixed, e.head, e.tail = true, x.Fixed, x.Head, x.Tail
-		e.cost = d.price(&e)
-		d.set(e)
-	}
-	for _, ref := range s.OmittedImages {
-		if !within(ref.Turn) || ref.Image < 1 || ref.Image > len(d.messages[ref.Turn].Images()) {
-			return 0, false
-		}
-		e := d.at(ref.Turn)
-		e.images = append(slices.Clip(e.images), ref.Image)
-		e.cost = d.price(&e)
-		d.set(e)
-	}
-	return first, d.applyLeftOut(s.LeftOut, within)
-}
-
-func (d *draft) applyLeftOut(ranges []Range, within func(int) bool) bool {
-	for i, r := range ranges {
-		if !within(r.Start) {
-			return false
-		}
-		x := d.exchangeAt(r.Start)
-		if !d.hasGroup(x, r) {
-			return false
-		}
-		d.leave(r.Start, r.End)
-		if i+1 == len(ranges) || ranges[i+1].Start >= d.exchanges[x].End {
-			d.setRounds(&d.exchanges[x], d.leftOutOf(&d.exchanges[x]))
-		}
-	}
-	return true
-}
-
-// exchangeAt is the exchange that holds the turn, or the first one after it.
-func (d *draft) exchangeAt(turn int) int {
-	return sort.Search(len(d.exchanges), func(n int) bool { return d.exchanges[n].End > turn })
-}
-
-func (d *draft) hasGroup(exchange int, r Range) bool {
-	for _, g := range d.exchanges[exchange].Groups {
-		if g.Start == r.Start {
-			return g.ImagesEnd == r.End
-		}
-	}
-	return false
 }
 
 // digest is a checksum of what the kept turns before end put into a request, and
@@ -230,22 +159,4 @@ func hasImages(m *llm.Message) bool {
 		_, ok := p.(*llm.Image)
 		return ok
 	})
-}
-
-// shape describes the draft.
-func (d *draft) shape() Shape {
-	s := Shape{FirstTurn: d.firstTurn(), Turns: len(d.messages)}
-	for i := range d.edits {
-		e := &d.edits[i]
-		if e.cut {
-			s.Excerpts = append(s.Excerpts, Excerpt{Turn: e.turn, Head: e.head, Tail: e.tail, Fixed: e.fixed})
-		}
-		for _, n := range e.images {
-			s.OmittedImages = append(s.OmittedImages, ImageRef{Turn: e.turn, Image: n})
-		}
-	}
-	for _, g := range d.leftOut() {
-		s.LeftOut = append(s.LeftOut, Range{Start: g.Start, End: g.ImagesEnd})
-	}
-	return s
 }

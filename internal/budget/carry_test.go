@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/drover-dev/drover/internal/history"
 	"github.com/drover-dev/drover/internal/llm"
 )
 
@@ -152,6 +153,9 @@ func TestSessionInvariants(t *testing.T) {
 				if plan.Report.Anchor != nil && !same {
 					t.Fatal("anchored, and the prefix changed")
 				}
+				if plan.Report.Anchor != nil {
+					checkReplanned(t, s.policy, in, plan)
+				}
 				if same && plan.ProvableMinimum() < prev.exact() {
 					t.Fatalf("provable minimum %d, the prefix alone counted %d", plan.ProvableMinimum(), prev.exact())
 				}
@@ -162,8 +166,23 @@ func TestSessionInvariants(t *testing.T) {
 	})
 }
 
+// checkReplanned plans what an anchored plan emitted, with the same previous
+// request in terms of the emitted messages.
+func checkReplanned(t tb, p *Policy, in *Input, plan *Plan) {
+	t.Helper()
+	again := *in
+	again.Messages = plan.Request.Messages
+	prev := *in.Previous
+	prev.Shape = Shape{Turns: prev.Shape.Emitted, Emitted: prev.Shape.Emitted, Digest: prev.Shape.Digest}
+	again.Previous, again.Costs = &prev, nil
+	twice := mustMake(t, p, &again)
+	if !reflect.DeepEqual(twice.Request, plan.Request) || twice.Report.EstimatedAfter != plan.Report.EstimatedAfter {
+		t.Fatalf("planning the plan changed it: %+v, then %+v", plan.Report, twice.Report)
+	}
+}
+
 func historyOpen(messages []llm.Message) bool {
-	_, err := splitOf(messages)
+	_, err := history.Split(messages)
 	return err != nil
 }
 
@@ -193,15 +212,17 @@ func TestAnchorIsTrustedOnlyWhenSound(t *testing.T) {
 	}
 }
 
-// conversation is a long one, and a plan of it that dropped something.
-func trimmedSession(t tb, usage llm.Usage) (in *Input, first *Plan) {
+// trimmedSession is a session whose first plan dropped something and whose engine
+// counted half the estimate, and two turns later.
+func trimmedSession(t tb) (in *Input, first *Plan) {
+	t.Helper()
 	in = window(4096, llm.UserText("first task"), llm.AssistantText(prose(9000)), llm.UserText("second task"))
 	in.System = "You are drover."
 	first = mustMake(t, Policy2(), in)
 	if !first.Report.Trimmed() {
 		t.Fatal("nothing was trimmed")
 	}
-	in.Previous = first.Next(usage)
+	in.Previous = first.Next(llm.Usage{PromptTokens: first.Report.EstimatedAfter / 2})
 	in.Messages = append(slices.Clip(in.Messages), llm.AssistantText("done"), llm.UserText("third task"))
 	return in, first
 }
@@ -235,7 +256,7 @@ func TestPreviousIsValidForTheSameHead(t *testing.T) {
 		{"group that is none", func(in *Input) { in.Previous.Shape.LeftOut = []Range{{2, 3}} }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			in, first := trimmedSession(t, llm.Usage{PromptTokens: first4(t)})
+			in, first := trimmedSession(t)
 			c.change(in)
 			plan := mustMake(t, Policy2(), in)
 			if got := plan.Report.Anchor != nil; got != c.valid {
@@ -246,12 +267,6 @@ func TestPreviousIsValidForTheSameHead(t *testing.T) {
 			}
 		})
 	}
-}
-
-func first4(t tb) int {
-	t.Helper()
-	_, first := trimmedSession(t, llm.Usage{})
-	return first.Report.EstimatedAfter / 2
 }
 
 // Where the engine counts more than the estimate, the plan gives way.

@@ -37,6 +37,8 @@ type turnCost struct {
 	text  int // the share of its text
 	// digest is a checksum of what the turn puts into a request.
 	digest uint64
+	// fixed is the excerpt of fixed size, once it was asked for.
+	fixed *edit
 }
 
 func (p *pricer) turn(m *llm.Message) turnCost {

@@ -23,8 +23,9 @@ type OverflowError struct {
 	Component Component
 	// Breakdown is the estimate before planning, as far as it is known.
 	Breakdown Breakdown
-	// Newest is the least that the newest exchange could cost, 0 if unknown.
-	Newest int
+	// Newest is what the newest exchange costs, for [NewestExchange] the least
+	// that it can, and 0 if it is unknown. Room is what is left for it.
+	Newest, Room int
 	// Tools are the tools by cost, the largest first.
 	Tools  []ToolCost
 	Report Report
@@ -55,6 +56,7 @@ func (pl *planner) fail(component Component, newest int, cause error) *OverflowE
 		Component: component,
 		Breakdown: pl.report.BreakdownBefore,
 		Newest:    newest,
+		Room:      pl.room,
 		Tools:     pl.toolCosts(),
 		Report:    pl.report,
 		Cause:     cause,
@@ -93,7 +95,7 @@ func (e *OverflowError) headline(asked string) string {
 			e.Breakdown.Fixed(), r.Model, r.InputBudget)
 	}
 	return fmt.Sprintf("the newest exchange needs %d tokens even when shortened, the window of %s leaves %d for it",
-		e.Newest, r.Model, r.InputBudget-e.Breakdown.Fixed())
+		e.Newest, r.Model, e.Room)
 }
 
 // figures gives the tokens by component.

@@ -1,10 +1,6 @@
 package budget
 
-import (
-	"strings"
-
-	"github.com/drover-dev/drover/internal/llm"
-)
+import "github.com/drover-dev/drover/internal/llm"
 
 // Input is everything that a plan depends on. Make reads it and never changes
 // it; the plan shares its messages.
@@ -56,49 +52,59 @@ type planner struct {
 	system   string // the whole system turn
 	tools    []llm.ToolDef
 	head     string // digest of both
+	room     int    // what is left for the exchanges
 	report   Report
 }
 
 // Make plans a request. The error is an *[OverflowError] in every case.
 func Make(p *Policy, in *Input) (*Plan, error) {
 	pl := newPlanner(p, in)
-	if in.Model != "" && in.Model != in.Snapshot.Target.Model {
-		return nil, pl.fail(ModelMismatch, 0, nil)
-	}
 	costs := in.Costs
 	if costs == nil {
 		costs = new(Costs)
 	}
-	if err := costs.update(&pl.price, in.Messages); err != nil {
+	d, newest := new(draft), 0
+	err := costs.update(&pl.price, in.Messages)
+	if err == nil {
+		d = pl.draft(costs)
+		newest = d.newestCost()
+	}
+	switch {
+	case in.Model != "" && in.Model != in.Snapshot.Target.Model:
+		return nil, pl.fail(ModelMismatch, newest, nil)
+	case err != nil:
 		return nil, pl.fail(InvalidHistory, 0, err)
-	}
-	d := &draft{
-		pricer:    &pl.price,
-		messages:  in.Messages,
-		costs:     costs.turns,
-		exchanges: costs.index.Exchanges(),
-		limit:     pl.reserves.Input - pl.report.BreakdownBefore.Fixed(),
-	}
-	d.step = p.selection.step(d.limit)
-	for turn := d.firstTurn(); turn < len(d.costs); turn++ {
-		d.total += d.costs[turn].total
-	}
-	pl.before(d)
-	if component := pl.capacity(); component != "" {
-		return nil, pl.fail(component, d.newestCost(), nil)
+	case pl.reserves.Input <= 0:
+		return nil, pl.fail(InputCapacity, newest, nil)
+	case pl.room < 0:
+		return nil, pl.fail(SystemAndToolSchemas, newest, nil)
 	}
 	carried := pl.carry(d)
-	if carried.fits {
-		return pl.plan(d, carried), nil
-	}
-	if !pl.keepShortened(d, carried) {
+	if !carried.fits && !pl.keepShortened(d, carried) {
 		d.cutOlder(carried.first)
 		d.run(p.selection.Stages, len(d.exchanges)-1)
-	}
-	if d.over() > 0 {
-		return nil, pl.fail(NewestExchange, d.total, nil)
+		if pl.room = d.limit; d.over() > 0 {
+			return nil, pl.fail(NewestExchange, d.total, nil)
+		}
 	}
 	return pl.plan(d, carried), nil
+}
+
+// draft is the conversation with nothing changed yet.
+func (pl *planner) draft(costs *Costs) *draft {
+	d := &draft{
+		pricer:    &pl.price,
+		messages:  pl.in.Messages,
+		costs:     costs.turns,
+		exchanges: costs.index.Exchanges(),
+		limit:     pl.room,
+		step:      pl.price.selection.step(pl.room),
+	}
+	for _, c := range d.costs[d.firstTurn():] {
+		d.total += c.total
+	}
+	pl.before(d)
+	return d
 }
 
 func newPlanner(p *Policy, in *Input) *planner {
@@ -120,64 +126,9 @@ func newPlanner(p *Policy, in *Input) *planner {
 	pl.system = joinSystem(system, in.Memory)
 	pl.head = headDigest(pl.system, pl.tools)
 	pl.report = pl.newReport(pl.price.head(system, in.Memory, pl.tools))
+	pl.room = pl.reserves.Input - pl.report.BreakdownBefore.Fixed()
 	return pl
 }
-
-// capacity is what fails whatever the conversation is, "" if nothing does.
-func (pl *planner) capacity() Component {
-	switch {
-	case pl.reserves.Input <= 0:
-		return InputCapacity
-	case pl.report.BreakdownBefore.Fixed() > pl.reserves.Input:
-		return SystemAndToolSchemas
-	}
-	return ""
-}
-
-// step is by how much a cut moves at least when available tokens are there for
-// the exchanges.
-func (s *selection) step(available int) int {
-	step := 1
-	if s.QuantumDivisor == 0 {
-		return step
-	}
-	for step*2 <= available/s.QuantumDivisor {
-		step *= 2
-	}
-	return step
-}
-
-// cutOlder drops whole exchanges, oldest first, until what is too much is gone,
-// rounded up to whole steps. The newest stays, and nothing before the exchange
-// least is kept. Sums run from the start of the conversation, so that a cut
-// stays where it is until a step is full.
-func (d *draft) cutOlder(least int) {
-	first := 0
-	if d.over() > 0 {
-		goal, gone := d.goal(), 0
-		for first < len(d.exchanges)-1 && gone < goal {
-			gone += d.exchangeCost(first)
-			first++
-		}
-	}
-	d.dropTo(max(first, least))
-}
-
-// exchangeCost is what an exchange costs as edited.
-func (d *draft) exchangeCost(n int) int {
-	x := &d.exchanges[n]
-	cost := 0
-	for turn := x.Start; turn < x.End; turn++ {
-		cost += d.costs[turn].total
-	}
-	i, _ := d.find(x.Start)
-	for ; i < len(d.edits) && d.edits[i].turn < x.End; i++ {
-		cost += d.edits[i].cost - d.costs[d.edits[i].turn].total
-	}
-	return cost
-}
-
-func (d *draft) newestCost() int { return d.exchangeCost(len(d.exchanges) - 1) }
 
 // plan makes the result of a draft that fits.
 func (pl *planner) plan(d *draft, c carried) *Plan {
@@ -203,52 +154,3 @@ func (p *Plan) Next(usage llm.Usage) *Previous { return p.pending.WithUsage(usag
 
 // Pending is [Plan.Next] before the engine has answered, for the log.
 func (p *Plan) Pending() Previous { return p.pending }
-
-// ProvableMinimum is a number of prompt tokens that the engine cannot count
-// fewer of, unless it left out a part of the request: half the runs of ASCII
-// letters, since no tokenizer puts three words into one token, or what the
-// engine counted for a request that this one begins with.
-func (p *Plan) ProvableMinimum() int {
-	runs := letterRuns(p.Request.System)
-	for i := range p.Request.Messages {
-		for _, part := range p.Request.Messages[i].Parts {
-			if text, ok := part.(llm.Text); ok {
-				runs += letterRuns(string(text))
-			}
-		}
-	}
-	return max(runs/2, p.counted)
-}
-
-func letterRuns(s string) (runs int) {
-	inside := false
-	for i := range len(s) {
-		letter := (s[i]|0x20)-'a' < 26
-		if letter && !inside {
-			runs++
-		}
-		inside = letter
-	}
-	return runs
-}
-
-// SelectNotes builds the memory digest: the heading and, below it, as many of
-// the lines, each whole or not at all, as fit into limit tokens. A line that
-// does not fit is left out and the next one is tried. omitted are the indexes of
-// the lines left out. Without any line the digest is empty.
-func SelectNotes(p *Policy, heading string, lines []string, limit int) (digest string, omitted []int) {
-	digest = strings.TrimRight(heading, "\n")
-	kept := false
-	for i, line := range lines {
-		longer := digest + "\n" + strings.TrimRight(line, "\n")
-		if p.fields.text(line) > limit || p.fields.text(longer) > limit {
-			omitted = append(omitted, i)
-			continue
-		}
-		digest, kept = longer, true
-	}
-	if !kept {
-		return "", omitted
-	}
-	return digest, omitted
-}

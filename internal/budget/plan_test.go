@@ -76,7 +76,6 @@ func TestProseResultIsCutClosely(t *testing.T) {
 	if _, err := history.Split(plan.Request.Messages); err != nil {
 		t.Error(err)
 	}
-	t.Log(r.Summary(), len(plan.Request.Messages[2].Text()))
 }
 
 // tb is what the tests need of a *testing.T, *testing.B or *rapid.T.
@@ -85,8 +84,6 @@ type tb interface {
 	Fatal(...any)
 	Fatalf(string, ...any)
 }
-
-func splitOf(messages []llm.Message) ([]history.Exchange, error) { return history.Split(messages) }
 
 func TestFailures(t *testing.T) {
 	big := llm.NewToolDef("files__big", strings.Repeat("x", 5000), nil)
@@ -97,7 +94,7 @@ func TestFailures(t *testing.T) {
 		change func(*Input)
 		says   []string
 	}{
-		{"another model", ModelMismatch, func(in *Input) { in.Model = "acme-2" }, []string{`"acme-2"`, `"acme-1"`, "request 96"}},
+		{"another model", ModelMismatch, func(in *Input) { in.Model = "acme-2" }, []string{`"acme-2"`, `"acme-1"`, "request 96", "newest exchange 13"}},
 		{"orphan result", InvalidHistory, func(in *Input) { in.Messages = append(in.Messages, llm.ToolText("c9", "")) }, []string{"turn 1", "system 18"}},
 		{"reserves fill the window", InputCapacity, func(in *Input) { in.Snapshot.Window.Tokens = 512 }, []string{"output 256", "safety 256", "num_ctx"}},
 		{"tools", SystemAndToolSchemas, func(in *Input) { in.Tools = []llm.ToolDef{small, big} },

@@ -213,6 +213,55 @@ func TestPlanInvariants(t *testing.T) {
 	})
 }
 
+// A remembered turn is used again only for one that costs and sends the same.
+func TestSameTurn(t *testing.T) {
+	picture := func(change func(*llm.Image)) llm.Message {
+		img := llm.Image{Name: "a.png", Width: 10, Height: 20, SHA256: "ab", Data: []byte("x")}
+		if change != nil {
+			change(&img)
+		}
+		return llm.Message{Role: llm.User, Parts: []llm.Part{llm.Text("look"), &img}}
+	}
+	thinks := func(text, details string) llm.Message {
+		m := llm.AssistantText("yes", llm.ToolCall{ID: "a", Name: "read", Arguments: "{}", Extra: []byte("1")})
+		m.Reasoning = &llm.Reasoning{Text: text, Details: []byte(details)}
+		return m
+	}
+	call := func(c llm.ToolCall) llm.Message { return llm.AssistantText("", c) }
+	without := thinks("a", "")
+	without.Reasoning = nil
+	for i, pair := range [][2]llm.Message{
+		{picture(nil), picture(nil)},
+		{thinks("a", "b"), thinks("a", "b")},
+		{llm.ToolText("a", "b"), llm.ToolText("a", "b")},
+	} {
+		if !sameTurn(&pair[0], &pair[1]) {
+			t.Errorf("pair %d differs", i)
+		}
+	}
+	for i, pair := range [][2]llm.Message{
+		{llm.UserText("a"), llm.UserText("b")},
+		{llm.UserText("a"), llm.AssistantText("a")},
+		{llm.UserText("a"), {Role: llm.User, Continuation: true, Parts: []llm.Part{llm.Text("a")}}},
+		{llm.UserText("a"), {Role: llm.User}},
+		{llm.ToolText("a", "b"), llm.ToolText("c", "b")},
+		{picture(nil), picture(func(i *llm.Image) { i.Width++ })},
+		{picture(nil), picture(func(i *llm.Image) { i.Name = "b" })},
+		{picture(nil), picture(func(i *llm.Image) { i.SHA256 = "cd" })},
+		{picture(func(i *llm.Image) { i.SHA256 = "" }), picture(func(i *llm.Image) { i.SHA256 = "" })},
+		{picture(nil), {Role: llm.User, Parts: []llm.Part{llm.Text("look"), llm.Text("")}}},
+		{thinks("a", "b"), thinks("a", "c")},
+		{thinks("a", ""), without},
+		{call(llm.ToolCall{ID: "a"}), call(llm.ToolCall{ID: "b"})},
+		{call(llm.ToolCall{Arguments: "a"}), call(llm.ToolCall{Arguments: "b"})},
+		{call(llm.ToolCall{Extra: []byte("a")}), call(llm.ToolCall{})},
+	} {
+		if sameTurn(&pair[0], &pair[1]) {
+			t.Errorf("pair %d is the same", i)
+		}
+	}
+}
+
 // Remembered costs never change a plan, whatever was planned with them before.
 func TestCostsChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

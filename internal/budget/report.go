@@ -25,7 +25,8 @@ type Report struct {
 	InputBudget     int `json:"input_budget"`
 	EstimatedBefore int `json:"estimated_before"`
 	// EstimatedAfter is what the plan was judged by. It is the sum of
-	// BreakdownAfter, except when Anchor is set.
+	// BreakdownAfter, except when Anchor is set. All that is said of the result is
+	// zero when there is a Failure.
 	EstimatedAfter    int       `json:"estimated_after"`
 	BreakdownBefore   Breakdown `json:"breakdown_before"`
 	BreakdownAfter    Breakdown `json:"breakdown_after"`
@@ -175,8 +176,10 @@ func (pl *planner) after(d *draft, anchor *Anchor) {
 	r.RetainedExchanges, r.DroppedExchanges = len(d.exchanges)-d.first, d.first
 	r.DroppedTurns = d.firstTurn() - d.exchanges[0].Start
 	r.RetainedTurns = len(d.messages) - d.firstTurn()
-	for i := range d.edits {
-		pl.reportEdit(d, &d.edits[i])
+	for turn := d.firstTurn(); d.edits != nil && turn < len(d.messages); turn++ {
+		if e := d.edits[turn]; e != nil {
+			pl.reportEdit(d, e)
+		}
 	}
 	for _, g := range d.leftOut() {
 		pl.report.RetainedTurns -= g.ImagesEnd - g.Start
@@ -193,14 +196,13 @@ var textComponents = map[llm.Role]string{
 func (pl *planner) reportEdit(d *draft, e *edit) {
 	m := &d.messages[e.turn]
 	if e.cut {
-		body := d.body(e)
 		pl.report.Truncations = append(pl.report.Truncations, Truncation{
 			Turn:         e.turn,
 			Component:    textComponents[m.Role],
 			TokensBefore: d.costs[e.turn].text,
-			TokensAfter:  d.textOf(m.Role, body),
+			TokensAfter:  e.bodyCost,
 			BytesBefore:  len(m.Text()),
-			BytesAfter:   len(body),
+			BytesAfter:   len(e.body),
 		})
 	}
 	images := m.Images()

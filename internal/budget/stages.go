@@ -43,18 +43,14 @@ func shortenUser(d *draft) {
 
 // shorten makes the largest excerpt of the turn's text with which the draft
 // fits, or the smallest when none does. A text whose excerpt would not be cheaper
-// stays, and so does an excerpt of fixed size.
+// stays, and so does an excerpt that there is.
 func (d *draft) shorten(turn int) {
 	e := d.at(turn)
-	if e.leftOut || e.cut {
-		return
-	}
-	role := d.messages[turn].Role
 	text := d.messages[turn].Text()
-	if text == "" {
+	if e.leftOut || e.cut || text == "" {
 		return
 	}
-	cost := d.costs[turn].text
+	role, cost := d.messages[turn].Role, d.costs[turn].text
 	price := func(head, tail int) int {
 		return d.textOf(role, d.withMarkers(&e, d.excerptOf(role, text, cost, head, tail)))
 	}
@@ -65,9 +61,8 @@ func (d *draft) shorten(turn int) {
 	} else if least <= allowed {
 		e.head, e.tail, _ = largestExcerpt(text, allowed, price)
 	}
-	e.cut = true
-	e.cost = d.price(&e)
-	d.set(e)
+	e.cut, e.body = true, ""
+	d.change(e)
 }
 
 // omitImages puts markers in the place of the user's images, oldest first.
@@ -79,18 +74,13 @@ func omitImages(d *draft) {
 			if e.leftOut {
 				break
 			}
-			before := e.cost
 			e.images = append(slices.Clip(e.images), n)
-			if e.cost = d.price(&e); e.cost < before {
+			if d.complete(&e); e.cost < d.costOf(turn) {
 				d.set(e)
 			}
 		}
 	}
 }
-
-// goal is how many tokens a stage that works in steps should take away: what is
-// too much, rounded up to whole steps, so that the next turns change nothing.
-func (d *draft) goal() int { return ceilDiv(d.over(), d.step) * d.step }
 
 // recentGroups are the tool groups at the end of an exchange that policy 2 keeps
 // whole as long as it can.
@@ -117,39 +107,50 @@ func excerptOldResults(d *draft) {
 }
 
 func (d *draft) excerptFixed(turn int) {
-	text := d.messages[turn].Text()
-	e := d.at(turn)
-	if e.leftOut || e.cut || len(text) < fixedLeast {
+	if d.edited(turn) != nil || len(d.messages[turn].Text()) < fixedLeast {
 		return
 	}
-	e.cut, e.fixed = true, true
-	e.head, e.tail = fixedCut(text)
-	if e.cost = d.price(&e); e.cost < d.costs[turn].total {
+	if e := d.fixedExcerpt(turn); e.cost < d.costs[turn].total {
 		d.set(e)
 	}
 }
 
+// fixedExcerpt is the turn's excerpt of fixed size. It depends on the turn alone
+// and is remembered with what the turn costs.
+func (d *draft) fixedExcerpt(turn int) edit {
+	c := &d.costs[turn]
+	if c.fixed == nil {
+		e := edit{turn: turn, cut: true, fixed: true}
+		e.head, e.tail = fixedCut(d.messages[turn].Text())
+		d.complete(&e)
+		c.fixed = &e
+	}
+	return *c.fixed
+}
+
 // leaveOutOldGroups leaves out old groups, oldest first. One line at the end of
-// the exchange's first user text stands for them.
+// the exchange's first user text stands for them; its own price counts.
 func leaveOutOldGroups(d *draft) {
 	goal, start := d.goal(), d.total
-	for i, g := range d.oldGroups() {
-		if start-d.total >= goal {
-			return
+	groups := d.oldGroups()
+	for len(groups) > 0 && start-d.total < goal {
+		for len(groups) > 0 && start-d.total < goal {
+			d.leave(groups[0].Start, groups[0].ImagesEnd)
+			groups = groups[1:]
 		}
-		d.leave(g.Start, g.ImagesEnd)
-		d.setRounds(d.target(), d.target().Groups[:i+1])
+		d.setRounds(d.focus)
 	}
 }
 
 // setRounds writes the line that stands for the groups left out of an exchange.
-func (d *draft) setRounds(x *history.Exchange, groups []history.Group) {
-	e := d.at(x.Start)
-	e.rounds = d.roundsLine(groups)
-	e.cost = d.price(&e)
-	d.set(e)
+func (d *draft) setRounds(exchange int) {
+	e := d.at(d.exchanges[exchange].Start)
+	e.rounds = d.roundsLine(d.leftOutOf(exchange))
+	d.change(e)
 }
 
+// roundsLine tells how many groups are left out, of which tools, the most used
+// first, and what they cost.
 func (d *draft) roundsLine(groups []history.Group) string {
 	type count struct {
 		name string
@@ -178,13 +179,4 @@ func (d *draft) roundsLine(groups []history.Group) string {
 	}
 	return fmt.Sprintf("[drover: %d earlier tool rounds left out (%s), about %d tokens]",
 		len(groups), strings.Join(names, ", "), tokens)
-}
-
-// groupCost is what a group costs unchanged, with the turn of its images.
-func (d *draft) groupCost(g history.Group) int {
-	tokens := 0
-	for turn := g.Start; turn < g.ImagesEnd; turn++ {
-		tokens += d.costs[turn].total
-	}
-	return tokens
 }

@@ -31,9 +31,43 @@ func tightArguments(s string) int { return tightText(htmlEscapes.Replace(jsonStr
 // tightTool prices a tool as the compact object it travels in.
 func tightTool(t *llm.ToolDef) int { return tightText(t.Wire) }
 
+// jsonString is s as llm.AppendJSONString writes it. It has a way of its own for
+// what texts are full of, because every tool result goes through here.
 func jsonString(s string) string {
+	if !utf8.ValidString(s) {
+		return uncommonJSONString(s)
+	}
+	var b strings.Builder
+	b.Grow(len(s) + len(s)/8 + 2)
+	b.WriteByte('"')
+	start := 0
+	for i := range len(s) {
+		var escape string
+		switch c := s[i]; {
+		case c == '\n':
+			escape = `\n`
+		case c == '"':
+			escape = `\"`
+		case c == '\\':
+			escape = `\\`
+		case c == '\t':
+			escape = `\t`
+		case c < ' ':
+			return uncommonJSONString(s)
+		default:
+			continue
+		}
+		b.WriteString(s[start:i])
+		b.WriteString(escape)
+		start = i + 1
+	}
+	b.WriteString(s[start:])
+	b.WriteByte('"')
+	return b.String()
+}
+
+func uncommonJSONString(s string) string {
 	var b bytes.Buffer
-	b.Grow(len(s) + len(s)/16 + 2)
 	llm.AppendJSONString(&b, s)
 	return b.String()
 }
@@ -57,7 +91,7 @@ func (t *tightTables) scan(s string) int {
 			end := humpEnd(s, i)
 			glued := wordEnd == i
 			spaced := i > 0 && s[i-1] == ' '
-			switch core := t.isCore(s[i:end]); {
+			switch core := t.isCore(s, i, end); {
 			case core && glued:
 				total += coreGlued
 				nearCore = true

@@ -74,13 +74,14 @@ const pairClasses = "" +
 const (
 	coreShortest = 3
 	coreLongest  = 12
-	coreSlots    = 1 << 12
+	coreBits     = 12
+	coreSlots    = 1 << coreBits
 )
 
 // tightTables are the tables in the form that the scan needs.
 type tightTables struct {
-	core [coreSlots]string // open addressing
-	pair [32 * 32]uint8    // by the low five bits of two letters
+	core [coreSlots]packedWord // open addressing; the zero word is free
+	pair [32 * 32]uint8        // by the low five bits of two letters
 	han  [0xa000 - 0x4e00]uint8
 	kana [0x3100 - 0x3040]uint8
 }
@@ -89,11 +90,12 @@ type tightTables struct {
 var tables = sync.OnceValue(func() *tightTables {
 	t := new(tightTables)
 	for w := range strings.FieldsSeq(coreWords) {
-		slot := coreSlot(w)
-		for t.core[slot] != "" {
+		p := packWord(w, 0, len(w))
+		slot := p.slot()
+		for t.core[slot] != (packedWord{}) {
 			slot = (slot + 1) % coreSlots
 		}
-		t.core[slot] = w
+		t.core[slot] = p
 	}
 	for i := range len(pairClasses) {
 		first, second := i/26+1, i%26+1
@@ -117,20 +119,48 @@ var tables = sync.OnceValue(func() *tightTables {
 	return t
 })
 
-// coreSlot hashes a word of three letters or more by its ends and its length.
-func coreSlot(w string) int {
-	n := len(w)
-	h := uint32(w[0]) | uint32(w[1])<<8 | uint32(w[2])<<16 | uint32(w[n-1])<<24
-	h ^= uint32(w[n-2])<<12 ^ uint32(w[n/2])<<5 ^ uint32(n)<<19
-	return int(h * 0x9e3779b1 >> 20)
+// packedWord holds the letters of a core word in two integers, so that looking
+// one up compares numbers.
+type packedWord struct{ first, rest uint64 }
+
+// packWord packs s[i:end], which has at most coreLongest letters.
+func packWord(s string, i, end int) (p packedWord) {
+	n := end - i
+	if i+coreLongest > len(s) { // too near the end for whole loads
+		for k := n - 1; k >= 0; k-- {
+			if k >= 8 {
+				p.rest = p.rest<<8 | uint64(s[i+k])
+			} else {
+				p.first = p.first<<8 | uint64(s[i+k])
+			}
+		}
+		return p
+	}
+	w := s[i : i+coreLongest]
+	p.first = uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+		uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+	if n < 8 {
+		p.first &= 1<<(8*n) - 1
+		return p
+	}
+	p.rest = uint64(w[8]) | uint64(w[9])<<8 | uint64(w[10])<<16 | uint64(w[11])<<24
+	p.rest &= 1<<(8*(n-8)) - 1
+	return p
 }
 
-func (t *tightTables) isCore(w string) bool {
-	if len(w) < coreShortest || len(w) > coreLongest {
+// slot is where the word belongs in a table.
+func (p packedWord) slot() uint64 {
+	return (p.first ^ p.rest*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd >> (64 - coreBits)
+}
+
+// isCore reports whether s[i:end] is a core word.
+func (t *tightTables) isCore(s string, i, end int) bool {
+	if n := end - i; n < coreShortest || n > coreLongest {
 		return false
 	}
-	for slot := coreSlot(w); t.core[slot] != ""; slot = (slot + 1) % coreSlots {
-		if t.core[slot] == w {
+	p := packWord(s, i, end)
+	for slot := p.slot(); t.core[slot] != (packedWord{}); slot = (slot + 1) % coreSlots {
+		if t.core[slot] == p {
 			return true
 		}
 	}
