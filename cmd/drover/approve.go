@@ -108,7 +108,7 @@ func questionText(q *tool.Question) string {
 	if a.Diff == nil {
 		return text
 	}
-	lines := strings.Split(strings.TrimRight(printable(a.Diff.Unified(a.Diff.Path)), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(printable(a.Diff.Unified(strings.TrimPrefix(a.Title, "/"))), "\n"), "\n")
 	if more := len(lines) - maxQuestionDiff; more > 0 {
 		lines = append(lines[:maxQuestionDiff], fmt.Sprintf("[%d more lines]", more))
 	}
