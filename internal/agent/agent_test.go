@@ -553,6 +553,25 @@ func TestSmallWindowsGetFewerTools(t *testing.T) {
 	}
 }
 
+// TestWhatEveryRequestCosts holds the fixed part of a request small: local
+// windows are.
+func TestWhatEveryRequestCosts(t *testing.T) {
+	for _, tt := range []struct{ window, tools, together int }{
+		{8192, 850, 1250},
+		{32768, 1450, 1850},
+	} {
+		p := &llmtest.Provider{Facts: window(tt.window)}
+		f := newFixture(t, p, nil, agent.Options{})
+		r := find[agent.Planned](f.turn(t.Context(), "go"))[0].Report
+		b := r.BreakdownAfter
+		t.Logf("window %d: system %d, tools %d", tt.window, b.System, b.ToolSchemas)
+		if b.ToolSchemas >= tt.tools || b.System+b.ToolSchemas >= tt.together {
+			t.Errorf("window %d: system %d and tools %d tokens, want tools under %d and both under %d",
+				tt.window, b.System, b.ToolSchemas, tt.tools, tt.together)
+		}
+	}
+}
+
 func TestAResumedSessionGoesOn(t *testing.T) {
 	store := session.NewStore(t.TempDir())
 	dir := t.TempDir()

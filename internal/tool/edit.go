@@ -20,7 +20,7 @@ type editTool struct {
 // Edit makes the tool that replaces an exact text in a file.
 func Edit(w *Workspace) Tool {
 	return &editTool{w: w, def: llm.NewToolDef("edit",
-		"Replace exact text in a file. old must match once, unless all is true; an empty old creates the file.",
+		"Replace exact text in a file. old must match once unless all is true; empty old creates the file.",
 		[]byte(`{"type":"object","properties":{"path":{"type":"string"},"old":{"type":"string"},
 			"new":{"type":"string"},"all":{"type":"boolean"}},"required":["path","old","new"]}`))}
 }

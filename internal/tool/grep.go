@@ -31,7 +31,7 @@ type grepTool struct {
 // Grep makes the tool that finds lines by a regular expression.
 func Grep(w *Workspace) Tool {
 	return &grepTool{w: w, def: llm.NewToolDef("grep",
-		"Search file contents for a regexp (RE2); gives path:line: text. glob selects files, like *.go.",
+		"Search files for a regexp (RE2). glob selects files, like *.go.",
 		[]byte(`{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"},
 			"glob":{"type":"string"},"ignore_case":{"type":"boolean"}},"required":["pattern"]}`))}
 }

@@ -40,12 +40,9 @@ type readTool struct {
 // a directory.
 func Read(w *Workspace) Tool {
 	return &readTool{w: w, def: llm.NewToolDef("read",
-		"Read a file, image or directory. A partial read ends with a note saying how to continue.",
-		[]byte(`{"type":"object","properties":{
-			"path":{"type":"string"},
-			"offset":{"type":"integer","description":"first line, from 1"},
-			"limit":{"type":"integer","description":"lines, max 2000"}},
-			"required":["path"]}`))}
+		"Read a file, image or directory: at most limit (2000) lines from line offset (1).",
+		[]byte(`{"type":"object","properties":{"path":{"type":"string"},
+			"offset":{"type":"integer"},"limit":{"type":"integer"}},"required":["path"]}`))}
 }
 
 func (t *readTool) Def() llm.ToolDef { return t.def }

@@ -40,9 +40,9 @@ type shellTool struct {
 // Shell makes the tool that runs a command line.
 func Shell(w *Workspace) Tool {
 	return &shellTool{w: w, killDelay: killDelay, drainDelay: drainDelay, def: llm.NewToolDef("shell",
-		"Run a "+shellName+" command in the working directory, without input. Gives output and exit code.",
+		"Run a "+shellName+" command in the working directory. timeout is in seconds (default 120, at most 600).",
 		[]byte(`{"type":"object","properties":{"command":{"type":"string"},
-			"timeout":{"type":"integer","description":"seconds, default 120, max 600"}},"required":["command"]}`))}
+			"timeout":{"type":"integer"}},"required":["command"]}`))}
 }
 
 func (t *shellTool) Def() llm.ToolDef { return t.def }
