@@ -182,12 +182,16 @@ func printPlan(w io.Writer, r *budget.Report) error {
 		{"memory", r.BreakdownBefore.Memory, r.BreakdownAfter.Memory},
 		{"tool schemas", r.BreakdownBefore.ToolSchemas, r.BreakdownAfter.ToolSchemas},
 		{"conversation", r.BreakdownBefore.Exchanges, r.BreakdownAfter.Exchanges},
-		{"together", r.EstimatedBefore, r.EstimatedAfter},
+		{"together", r.EstimatedBefore, r.BreakdownAfter.Total()},
 	} {
 		fmt.Fprintf(tw, "%s\t%d\t%d\t\n", row.name, row.before, row.after)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
+	}
+	if r.Anchor != nil {
+		fmt.Fprintf(w, "\nThe engine counted %d tokens for the request before; with what came since that is about %d.\n",
+			r.Anchor.PromptTokens, r.EstimatedAfter)
 	}
 	fmt.Fprintf(w, "\n[%s] %d of %d tokens\n", bar(r.EstimatedAfter, r.InputBudget), r.EstimatedAfter, r.InputBudget)
 	if text := r.Summary(); text != "" {
