@@ -65,28 +65,32 @@ type Agent struct {
 
 	turns chan struct{} // holds one token while a turn runs
 
-	mu    sync.Mutex // guards what follows
-	state *session.State
+	mu      sync.Mutex // guards what follows
+	state   *session.State
+	closed  bool
+	limit   seenLimit  // what an engine said of its window
+	widened llm.Target // whose assumed window was not enough
 
 	// Owned by the running turn.
-	costs      budget.Costs
-	headed     bool      // a request header was written by this process
-	limit      seenLimit // what an engine said of its window
-	confirmed  llm.Target
-	toldModel  llm.Snapshot
-	saidNoTool llm.Target
+	costs     budget.Costs
+	headed    bool // a request header was written by this process
+	confirmed llm.Target
+	toldModel llm.Snapshot
+	told      map[string]bool // notices that are given once
 }
 
-// seenLimit is a window that an engine named when it refused a request.
+// seenLimit is a window that an engine named when it refused a request, and the
+// one that it had claimed before. It holds as long as the claim is repeated.
 type seenLimit struct {
-	target llm.Target
-	tokens int
+	target  llm.Target
+	claimed int
+	tokens  int
 }
 
 // New makes an agent that goes on where state ends. It owns log and state from
 // then on. approver may be nil: calls that need a question are then refused.
 func New(selector *target.Selector, log *session.Log, state *session.State, approver tool.Approver, opts *Options) *Agent {
-	a := &Agent{selector: selector, log: log, state: state, approver: approver, turns: make(chan struct{}, 1)}
+	a := &Agent{selector: selector, log: log, state: state, approver: approver, turns: make(chan struct{}, 1), told: make(map[string]bool)}
 	if opts != nil {
 		a.opts = *opts
 	}
@@ -132,20 +136,39 @@ func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		events := make(chan Event)
+		events, taken := make(chan Event), make(chan struct{})
+		// Whatever ends the loop, a panic in it too, the turn is over before
+		// another can begin.
+		defer func() {
+			cancel()
+			close(taken)
+			for range events {
+			}
+		}()
 		go func() {
 			defer close(events)
-			t := &turn{Agent: a, emit: func(ev Event) { events <- ev }}
+			t := &turn{Agent: a, emit: inOrder(events, taken), seen: make(outcomes)}
 			t.run(ctx, parts)
 		}()
-		open := true
 		for ev := range events {
-			if open && !yield(ev) {
-				open = false
-				cancel()
+			if !yield(ev) {
+				return
 			}
+			taken <- struct{}{}
 		}
+	}
+}
+
+// inOrder gives a function that hands on one event at a time and returns when
+// the receiver is done with it: a question must not overtake the call that it is
+// about. It may be called from several goroutines.
+func inOrder(events chan<- Event, taken <-chan struct{}) func(Event) {
+	var mu sync.Mutex
+	return func(ev Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		events <- ev
+		<-taken
 	}
 }
 
@@ -153,21 +176,82 @@ func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 // without sending or logging anything. Its error is that of package budget, or
 // the provider's refusal of the selected model.
 func (a *Agent) Preview(ctx context.Context, parts []llm.Part) (*budget.Plan, error) {
-	snap, err := a.selector.Wait(ctx)
+	snap, err := a.current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	a.mu.Lock()
-	messages, previous := a.state.Messages, a.state.Previous
-	a.mu.Unlock()
+	messages, previous := a.history()
 	if len(parts) > 0 {
-		messages = append(slices.Clone(messages), llm.Message{Role: llm.User, Parts: parts})
+		messages = append(messages, llm.Message{Role: llm.User, Parts: parts})
 	}
-	tools := a.offered(&snap).Defs()
-	return budget.Make(a.opts.Policy, &budget.Input{
-		Snapshot: snap, System: systemTurn(&snap, a.surroundings()), Tools: tools,
+	return a.fit(&budget.Input{
+		Snapshot: snap, System: systemTurn(&snap, a.surroundings()), Tools: a.offered(&snap).Defs(),
 		Messages: messages, Previous: previous,
 	})
+}
+
+// current is the snapshot of the selected model, with what its engine has said
+// of its window since it was probed.
+func (a *Agent) current(ctx context.Context) (llm.Snapshot, error) {
+	snap, err := a.selector.Wait(ctx)
+	if err != nil {
+		return snap, err
+	}
+	if snap.Target.IsZero() {
+		return snap, llm.Errorf(llm.CodeNoAdapter, "no model is selected")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.limit; l.target == snap.Target && l.claimed == snap.Window.Tokens {
+		snap.Window.Tokens, snap.Window.Source = l.tokens, llm.Effective
+		snap.Window.Evidence = []llm.Evidence{{Endpoint: "POST /v1/chat/completions", Field: "error"}}
+	}
+	if a.widened == snap.Target {
+		snap.Window = widen(snap.Window)
+	}
+	return snap, nil
+}
+
+// widen is the next assumption about a window that is only declared: twice the
+// lowest default of the engines.
+func widen(w llm.Window) llm.Window {
+	if w.Source == llm.Assumed {
+		w.Tokens = min(max(w.Declared, w.Tokens), 2*w.Tokens)
+	}
+	return w
+}
+
+// fit plans a request. Where nothing fits an assumed window, the next larger
+// assumption is tried and kept; the plan's snapshot tells.
+func (a *Agent) fit(in *budget.Input) (*budget.Plan, error) {
+	plan, err := budget.Make(a.opts.Policy, in)
+	wider := widen(in.Snapshot.Window)
+	if err == nil || wider.Tokens == in.Snapshot.Window.Tokens {
+		return plan, err
+	}
+	a.mu.Lock()
+	known := a.widened == in.Snapshot.Target
+	a.mu.Unlock()
+	if known {
+		return plan, err
+	}
+	again := *in
+	again.Snapshot.Window = wider
+	if plan, e := budget.Make(a.opts.Policy, &again); e == nil {
+		a.mu.Lock()
+		a.widened = in.Snapshot.Target
+		a.mu.Unlock()
+		return plan, nil
+	}
+	return plan, err
+}
+
+// history is the conversation so far, in a slice of the caller's own, and the
+// shape of the last request.
+func (a *Agent) history() ([]llm.Message, *budget.Previous) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clip(a.state.Messages), a.state.Previous
 }
 
 // smallWindow is the window in tokens below which the smaller set of tools is
@@ -186,14 +270,10 @@ func (a *Agent) offered(snap *llm.Snapshot) *tool.Set {
 	return a.full
 }
 
-// Gate returns the session's permission gate.
-func (a *Agent) Gate() *tool.Gate { return a.opts.Gate }
-
 // Messages returns the conversation so far. The caller must not change it.
 func (a *Agent) Messages() []llm.Message {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clip(a.state.Messages)
+	messages, _ := a.history()
+	return messages
 }
 
 // Title returns the session's title, empty before the first turn.
@@ -204,10 +284,14 @@ func (a *Agent) Title() string {
 }
 
 // Close ends what belongs to the session: a pending probe and the log. It waits
-// for a running turn, which the caller has to cancel.
+// for a running turn, which the caller has to cancel; turns that come after it
+// fail. An error means that a part of the session could not be saved.
 func (a *Agent) Close() error {
 	a.turns <- struct{}{}
 	defer func() { <-a.turns }()
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
 	a.selector.Close()
 	return a.log.Close()
 }

@@ -1,12 +1,17 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,7 +141,7 @@ func TestEveryRequestIsRebuiltFromTheLog(t *testing.T) {
 				if n%4 == 3 {
 					return llmtest.Say(strings.Repeat("An answer that takes some room. ", 20))
 				}
-				return llmtest.Call(llm.ToolCall{ID: fmt.Sprint("c", n), Name: "read", Arguments: `{"path":"big.txt"}`})
+				return llmtest.Call(llm.ToolCall{ID: fmt.Sprint("c", n), Name: "read", Arguments: fmt.Sprintf(`{"path":"big.txt","offset":%d}`, n%4+1)})
 			}
 			f := newFixture(t, p, nil, agent.Options{Policy: policy})
 			big := strings.Repeat("A line of a file that is read again and again.\n", 60)
@@ -254,7 +259,7 @@ func TestCallsThatCannotRun(t *testing.T) {
 	if len(finished) != 4 || endOf(events).Reason != agent.EndCompleted {
 		t.Fatalf("%+v", events)
 	}
-	for i, want := range []string{`no tool "teleport"`, "byte 10", "pth", "none.txt"} {
+	for i, want := range []string{`no tool "teleport"`, "byte 9", "pth", "none.txt"} {
 		r := finished[i].Result
 		if r.Status != tool.StatusError || !strings.Contains(r.Text, want) {
 			t.Errorf("call %d: %s %q, want an error about %s", i, r.Status, r.Text, want)
@@ -607,4 +612,321 @@ func TestAResumedSessionGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	agenttest.Check(t, store.Records(id), p.Requests())
+}
+
+func TestCallIDsAreUniqueInTheWholeConversation(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192)}
+	p.Answer = func(n int, _ *llm.Request) llmtest.Answer {
+		if n == 40 {
+			return llmtest.Say("done")
+		}
+		return llmtest.Call(llm.ToolCall{ID: "call_0", Name: "read", Arguments: fmt.Sprintf(`{"path":"big.txt","offset":%d}`, n+1)})
+	}
+	f := newFixture(t, p, nil, agent.Options{})
+	big := strings.Repeat("A line of a file that is read again and again.\n", 100)
+	if err := os.WriteFile(filepath.Join(f.dir, "big.txt"), []byte(big), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	events := f.turn(t.Context(), "go")
+	seen := make(map[string]bool)
+	for _, c := range find[agent.CallPending](events) {
+		if seen[c.Call.ID] {
+			t.Fatalf("the id %s is used twice", c.Call.ID)
+		}
+		seen[c.Call.ID] = true
+	}
+	if planned := find[agent.Planned](events); len(planned[len(planned)-1].Report.OmittedGroups) == 0 {
+		t.Error("no round was left out: the test does not reach what it is about")
+	}
+	f.check()
+}
+
+// printedCall is the cause of an answer that printed a call as text.
+type printedCall struct{ text string }
+
+func (p *printedCall) Error() string       { return "printed" }
+func (p *printedCall) PrintedCall() string { return p.text }
+
+func TestAPrintedCallIsAskedForOnceMore(t *testing.T) {
+	bad := llmtest.Answer{
+		Events: []llm.Event{llm.TextDelta("I will look.")},
+		Err:    &llm.Error{Code: llm.CodeMalformedResponse, Message: "printed", Cause: &printedCall{"<tool_call>{}"}},
+	}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{bad, llmtest.Say("good"), bad, bad}}
+	f := newFixture(t, p, nil, agent.Options{})
+	if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCompleted {
+		t.Fatalf("ended %+v", end)
+	}
+	second := p.Requests()[1].Messages
+	if len(second) != 2 || !second[1].Continuation || !strings.Contains(second[1].Text(), "written as text") {
+		t.Errorf("the second request holds %+v", second)
+	}
+	end := endOf(f.turn(t.Context(), "again"))
+	if end.Reason != agent.EndError || agent.Code(end.Err) != llm.CodeMalformedResponse || len(p.Requests()) != 4 {
+		t.Errorf("ended %+v after %d requests", end, len(p.Requests()))
+	}
+	for _, m := range f.agent.Messages() {
+		if strings.Contains(m.Text(), "<tool_call>") || strings.Contains(m.Text(), "I will look") {
+			t.Errorf("the conversation holds %q", m.Text())
+		}
+	}
+	f.check()
+}
+
+func TestNoProgress(t *testing.T) {
+	again := func(n int, _ *llm.Request) llmtest.Answer {
+		// Spaces and order of members do not make another call.
+		arguments := []string{`{"path":"f.txt","limit":5}`, `{ "limit": 5, "path": "f.txt" }`}[n%2]
+		return llmtest.Call(llm.ToolCall{ID: fmt.Sprint(n), Name: "read", Arguments: arguments})
+	}
+	for _, tt := range []struct {
+		name     string
+		approver *answers
+		requests int
+		code     llm.Code
+		end      agent.EndReason
+	}{
+		{"nobody to ask", nil, 3, llm.CodeNoProgress, agent.EndError},
+		{"stop", &answers{decision: tool.RejectOnce}, 3, llm.CodeNoProgress, agent.EndError},
+		{"cancel", &answers{decision: tool.Cancelled}, 3, "", agent.EndCancelled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &llmtest.Provider{Facts: window(32768), Answer: again}
+			var approver tool.Approver
+			if tt.approver != nil {
+				approver = tt.approver
+			}
+			f := newFixture(t, p, approver, agent.Options{})
+			if err := os.WriteFile(filepath.Join(f.dir, "f.txt"), []byte("x\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			end := endOf(f.turn(t.Context(), "go"))
+			if end.Reason != tt.end || tt.code != "" && agent.Code(end.Err) != tt.code || len(p.Requests()) != tt.requests {
+				t.Errorf("ended %+v after %d requests", end, len(p.Requests()))
+			}
+			f.check()
+		})
+	}
+	t.Run("go on", func(t *testing.T) {
+		a := &answers{decision: tool.AllowOnce}
+		p := &llmtest.Provider{Facts: window(32768)}
+		p.Answer = func(n int, req *llm.Request) llmtest.Answer {
+			if n == 8 {
+				return llmtest.Say("done")
+			}
+			return again(n, req)
+		}
+		f := newFixture(t, p, a, agent.Options{})
+		end := endOf(f.turn(t.Context(), "go"))
+		if end.Reason != agent.EndCompleted || len(a.asked) != 3 {
+			t.Errorf("ended %+v, asked %v", end, a.asked)
+		}
+	})
+	t.Run("a change starts the count again", func(t *testing.T) {
+		p := &llmtest.Provider{Facts: window(32768)}
+		p.Answer = func(n int, req *llm.Request) llmtest.Answer {
+			switch {
+			case n == 12:
+				return llmtest.Say("done")
+			case n%3 == 2:
+				return llmtest.Call(llm.ToolCall{ID: fmt.Sprint(n), Name: "write", Arguments: fmt.Sprintf(`{"path":"f.txt","content":"%d"}`, n)})
+			}
+			return again(n, req)
+		}
+		f := newFixture(t, p, nil, agent.Options{Gate: tool.NewGate(tool.ModeEdit)})
+		if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCompleted {
+			t.Errorf("ended %+v", end)
+		}
+	})
+}
+
+func TestALearntWindowHoldsWhileTheClaimIsRepeated(t *testing.T) {
+	over := &llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 4096, PromptTokens: 5000}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(over), llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	f.turn(t.Context(), "go")
+	plan, err := f.agent.Preview(t.Context(), []llm.Part{llm.Text("next")})
+	if err != nil || plan.Report.WindowTokens != 4096 {
+		t.Errorf("preview for %d, %v", plan.Report.WindowTokens, err)
+	}
+	p.Facts = window(65536) // raised, as the hint says
+	f.selector.Select(t.Context(), llm.Target{Provider: "p", Model: "m"})
+	f.turn(t.Context(), "next")
+	if got := p.Requests()[2].Snapshot.Window.Tokens; got != 65536 {
+		t.Errorf("planned for %d", got)
+	}
+	f.check()
+}
+
+func TestOnlyTheOutputIsTooLong(t *testing.T) {
+	for _, tt := range []struct{ prompt, maxTokens, window int }{
+		{7500, 8192 - 7500 - 64, 8192}, // room for an answer
+		{8100, 0, 0},                   // none: the whole is planned smaller
+	} {
+		over := &llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 8192, PromptTokens: tt.prompt}
+		p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(over), llmtest.Say("ok")}}
+		f := newFixture(t, p, nil, agent.Options{})
+		if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCompleted {
+			t.Fatalf("ended %+v", end)
+		}
+		second := p.Requests()[1]
+		if tt.maxTokens > 0 && second.MaxTokens != tt.maxTokens {
+			t.Errorf("prompt %d: max_tokens %d, want %d", tt.prompt, second.MaxTokens, tt.maxTokens)
+		}
+		if tt.window == 0 && second.Snapshot.Window.Tokens >= 8192 {
+			t.Errorf("prompt %d: planned for %d again", tt.prompt, second.Snapshot.Window.Tokens)
+		}
+		f.check()
+	}
+}
+
+func TestAnAssumedWindowIsWidenedOnce(t *testing.T) {
+	facts := llm.ModelInfo{Window: llm.Window{Tokens: 4096, Source: llm.Assumed, Declared: 32768}}
+	p := &llmtest.Provider{Facts: facts}
+	long := strings.Repeat("word ", 1400)
+	f := newFixture(t, p, nil, agent.Options{})
+	f.selector.SetEffort(llm.Summit)
+	plan, err := f.agent.Preview(t.Context(), []llm.Part{llm.Text(long)})
+	if err != nil || plan.Report.WindowTokens != 4096 {
+		t.Fatalf("preview %+v, %v", plan, err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, "AGENTS.md"), []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for range 2 {
+		for _, n := range find[agent.Notice](f.turn(t.Context(), "go")) {
+			if strings.Contains(n.Text, "are assumed") {
+				told++
+			}
+		}
+	}
+	for _, req := range p.Requests() {
+		if req.Snapshot.Window.Tokens != 8192 {
+			t.Errorf("planned for %d", req.Snapshot.Window.Tokens)
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	f.check()
+}
+
+func TestTheWindowIsConfirmedAfterTheFirstAnswer(t *testing.T) {
+	p := &llmtest.Provider{Facts: llm.ModelInfo{Window: llm.Window{Tokens: 4096, Source: llm.Assumed, Declared: 32768}}}
+	p.Answer = func(int, *llm.Request) llmtest.Answer {
+		p.Facts = window(512) // the engine loads it smaller, and cuts
+		return llmtest.Answer{Events: []llm.Event{
+			llm.TextDelta("ok"), llm.Usage{PromptTokens: 512, CompletionTokens: 1}, llm.Finish{Reason: llm.FinishStop},
+		}}
+	}
+	f := newFixture(t, p, nil, agent.Options{ToolsOff: []string{"read", "edit", "grep", "shell"}})
+	events := f.turn(t.Context(), "go")
+	cut := 0
+	for _, n := range find[agent.Notice](events) {
+		if strings.Contains(n.Text, "exactly its window: it cut the prompt") {
+			cut++
+		}
+	}
+	if models := find[agent.Model](events); cut != 1 || len(models) != 2 || models[1].Snapshot.Window.Tokens != 512 {
+		t.Errorf("told %d times, models %+v", cut, models)
+	}
+}
+
+func TestAClosedSessionRunsNothing(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192)}
+	f := newFixture(t, p, nil, agent.Options{})
+	f.turn(t.Context(), "one")
+	if err := f.agent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if end := endOf(f.turn(t.Context(), "two")); end.Reason != agent.EndError || len(p.Requests()) != 1 {
+		t.Errorf("ended %+v after %d requests", end, len(p.Requests()))
+	}
+}
+
+func TestAPanicInTheLoopEndsTheTurn(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Hang("half"), llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	func() {
+		defer func() { _ = recover() }()
+		for ev := range f.agent.Turn(t.Context(), []llm.Part{llm.Text("go")}) {
+			if _, ok := ev.(agent.Text); ok {
+				panic("front end")
+			}
+		}
+	}()
+	if end := endOf(f.turn(t.Context(), "next")); end.Reason != agent.EndCompleted {
+		t.Errorf("ended %+v", end)
+	}
+	f.check()
+}
+
+// TestAQuestionComesAfterItsCall holds the order that front ends rely on.
+func TestAQuestionComesAfterItsCall(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Call(edit("1")), llmtest.Say("done")}}
+	var handled atomic.Bool
+	f := newFixture(t, p, approverFunc(func() { // asked while the loop below may still be at it
+		if !handled.Load() {
+			t.Error("asked before the call was shown")
+		}
+	}), agent.Options{})
+	for ev := range f.agent.Turn(t.Context(), []llm.Part{llm.Text("go")}) {
+		if _, ok := ev.(agent.CallPending); ok {
+			runtime.Gosched()
+			handled.Store(true)
+		}
+	}
+}
+
+type approverFunc func()
+
+func (f approverFunc) Approve(context.Context, *tool.Question) (tool.Decision, error) {
+	f()
+	return tool.AllowOnce, nil
+}
+
+func TestEveryCallIsShownBeforeItsResult(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Call(edit("1"), edit("2"), edit("3"))}}
+	f := newFixture(t, p, &answers{decision: tool.Cancelled}, agent.Options{})
+	shown := make(map[string]bool)
+	results := 0
+	for _, ev := range f.turn(t.Context(), "go") {
+		switch ev := ev.(type) {
+		case agent.CallPending:
+			shown[ev.Call.ID] = true
+		case agent.CallFinished:
+			results++
+			if !shown[ev.ID] {
+				t.Errorf("the result of %s comes before the call", ev.ID)
+			}
+		}
+	}
+	if results != 3 {
+		t.Errorf("%d results", results)
+	}
+	f.check()
+}
+
+func TestImagesAreSentWithAWarning(t *testing.T) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
+		t.Fatal(err)
+	}
+	img, err := llm.NewImage("dot.png", b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := &llm.Error{Code: llm.CodeInvalidRequest, Message: "no images", Option: llm.RefusedImages}
+	p := &llmtest.Provider{Facts: window(16384), Script: []llmtest.Answer{llmtest.Fail(refused), llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	var events []agent.Event
+	for ev := range f.agent.Turn(t.Context(), []llm.Part{img, llm.Text("what is it?")}) {
+		events = append(events, ev)
+	}
+	notices := fmt.Sprint(find[agent.Notice](events))
+	if !strings.Contains(notices, "not proven") || !strings.Contains(notices, "refuses images") || endOf(events).Reason != agent.EndCompleted {
+		t.Errorf("notices %s, ended %+v", notices, endOf(events))
+	}
+	f.check()
 }

@@ -41,25 +41,29 @@ func (t *turn) ask(ctx context.Context) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		t.sent = plan
 		ans, err := t.stream(ctx, plan)
 		if err == nil {
-			t.answered(ctx, &snap, plan, ans)
+			t.answered(ctx, snap, plan, ans)
 			return ans, nil
 		}
+		if t.printedCall(ctx, &snap, ans, err) {
+			continue
+		}
 		if ans.started || ctx.Err() != nil {
-			t.logAnswer(&snap, plan, ans, true)
+			t.logAnswer(&snap, ans, true)
 			return nil, partial(ctx, ans, err)
 		}
-		if again, err := t.recover(ctx, &snap, err, &attempts); !again {
+		if again, err := t.recover(ctx, &snap, plan, err, &attempts); !again {
 			return nil, err
 		}
 	}
 }
 
-// partial words the error of an answer that broke off.
+// partial words the error of an answer that broke off behind some text.
 func partial(ctx context.Context, ans *answer, err error) error {
 	e, ok := errors.AsType[*llm.Error](err)
-	if !ok || ctx.Err() != nil || !ans.started {
+	if !ok || ctx.Err() != nil || ans.text.Len() == 0 || printedText(err) != "" {
 		return err
 	}
 	broken := *e
@@ -67,29 +71,61 @@ func partial(ctx context.Context, ans *answer, err error) error {
 	return &broken
 }
 
+// printedNote is what the host tells a model that printed a call as text.
+const printedNote = "[drover: your last answer contained a tool call written as text. It was not run and not kept. " +
+	"Call tools only through the tool interface.]"
+
+// printedCall handles an answer that printed a tool call as text. Such a call is
+// never run. The answer stays in the log and out of the conversation, and the
+// model is asked once more in a turn, with a note.
+func (t *turn) printedCall(ctx context.Context, snap *llm.Snapshot, ans *answer, err error) (again bool) {
+	text := printedText(err)
+	if text == "" || ctx.Err() != nil {
+		return false
+	}
+	ans.text.WriteString(text)
+	rec := answerRecord(snap, ans)
+	rec.Discarded = true
+	t.append(rec)
+	if t.printed {
+		ans.started = false // nothing of it is kept
+		ans.text.Reset()
+		return false
+	}
+	t.printed = true
+	t.emit(Notice{Kind: NoticeInfo, Text: "The model printed a tool call as text. It was not run; the model is asked once more."})
+	return t.gate(&session.UserMessage{Parts: []llm.Part{llm.Text(printedNote)}, Continuation: true}) == nil
+}
+
+// printedText is the markup of a call that was printed as text, "" for any
+// other error.
+func printedText(err error) string {
+	var p interface {
+		error
+		PrintedCall() string
+	}
+	if errors.As(err, &p) {
+		return p.PrintedCall()
+	}
+	return ""
+}
+
 // plan decides what the request holds, and logs header and plan.
 func (t *turn) plan(snap *llm.Snapshot) (*budget.Plan, error) {
 	tools := t.offered(snap).Defs()
-	messages, previous := t.messages()
-	in := &budget.Input{
+	messages, previous := t.history()
+	plan, err := t.fit(&budget.Input{
 		Snapshot: *snap, System: systemTurn(snap, t.around), Tools: tools, Messages: messages,
 		RequestedOutput: t.maxOutput, Previous: previous, Costs: &t.costs,
-	}
-	plan, err := budget.Make(t.opts.Policy, in)
-	if err != nil && snap.Window.Source == llm.Assumed && snap.Window.Declared > snap.Window.Tokens {
-		// The assumption is the lowest default of the engines; try the next.
-		wider := min(snap.Window.Declared, 2*snap.Window.Tokens)
-		in.Snapshot.Window.Tokens = wider
-		if p, e := budget.Make(t.opts.Policy, in); e == nil {
-			plan, err = p, nil
-			*snap = in.Snapshot
-			t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf(
-				"The request needs more than the %d tokens that an engine surely gives a model that is not loaded; %d are assumed. If the engine cuts the prompt, raise its context.",
-				wider/2, wider)})
-		}
-	}
+	})
 	if err != nil {
 		return nil, err
+	}
+	if wide := plan.Request.Snapshot.Window.Tokens; wide > snap.Window.Tokens {
+		t.once("widened "+snap.Target.String(), fmt.Sprintf(
+			"The request needs more than the %d tokens that an engine surely gives a model that is not loaded; %d are assumed.",
+			snap.Window.Tokens, wide))
+		*snap = plan.Request.Snapshot
 	}
 	header := &session.RequestHeader{
 		Snapshot: plan.Request.Snapshot, Temperature: plan.Request.Snapshot.Temperature(),
@@ -99,14 +135,19 @@ func (t *turn) plan(snap *llm.Snapshot) (*budget.Plan, error) {
 	changed := !t.headed || !header.Equal(t.state.Header)
 	t.mu.Unlock()
 	if changed {
-		t.append(header)
+		if err := t.gate(header); err != nil {
+			return nil, err
+		}
 		t.headed = true
 	}
 	next := plan.Pending()
-	t.append(&session.RequestPlan{
+	err = t.gate(&session.RequestPlan{
 		MaxTokens: plan.Request.MaxTokens, Policy: t.opts.Policy.Version,
 		PreviousUsed: previous != nil, Report: plan.Report, Next: &next,
 	})
+	if err != nil {
+		return nil, err
+	}
 	t.emit(Planned{Report: plan.Report})
 	t.noteTrim(&plan.Report)
 	return plan, nil
@@ -172,7 +213,7 @@ func (t *turn) take(ans *answer, ev llm.Event) {
 		t.emit(CallDelta(ev))
 	case llm.ToolCalls:
 		ans.started = true
-		ans.calls = ev
+		ans.calls = llm.UniqueIDs(ev, t.usedID())
 	case llm.Usage:
 		ans.usage = &ev
 	case llm.Finish:
@@ -180,8 +221,21 @@ func (t *turn) take(ans *answer, ev llm.Event) {
 	}
 }
 
+// usedID tells which call ids the whole conversation has, also the parts that no
+// request holds any more.
+func (t *turn) usedID() func(id string) bool {
+	messages, _ := t.history()
+	used := make(map[string]bool)
+	for i := range messages {
+		for _, c := range messages[i].Calls {
+			used[c.ID] = true
+		}
+	}
+	return func(id string) bool { return used[id] }
+}
+
 // answered logs a complete answer and looks at what the engine counted.
-func (t *turn) answered(ctx context.Context, snap *llm.Snapshot, plan *budget.Plan, ans *answer) {
+func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Plan, ans *answer) {
 	if ans.usage == nil {
 		ans.usage = &llm.Usage{
 			PromptTokens:     plan.Report.EstimatedAfter,
@@ -189,36 +243,47 @@ func (t *turn) answered(ctx context.Context, snap *llm.Snapshot, plan *budget.Pl
 			Estimated:        true,
 		}
 	}
-	t.logAnswer(snap, plan, ans, false)
+	t.logAnswer(&snap, ans, false)
+	t.confirm(ctx, &snap)
 	t.emit(Usage{Usage: *ans.usage, Estimate: plan.Report.EstimatedAfter, Window: snap.Window})
-	t.noteCut(snap, plan, ans.usage)
+	t.noteCut(&snap, plan, ans.usage)
 	if ans.text.Len() == 0 && len(ans.calls) == 0 {
 		t.emit(Notice{Kind: NoticeInfo, Text: "The model only thought and did not answer. A higher effort leaves it more room (--effort, /effort)."})
 	}
-	if snap.Window.Source != llm.Effective && t.confirmed != snap.Target {
-		// Only now has the engine surely loaded the model.
-		t.confirmed = snap.Target
-		if t.selector.Target() == snap.Target {
-			t.selector.Reprobe(ctx)
-		}
+}
+
+// confirm asks about the model again after its first answer: only now has the
+// engine surely loaded it, and tells the window that it really uses.
+func (t *turn) confirm(ctx context.Context, snap *llm.Snapshot) {
+	if snap.Window.Source == llm.Effective || t.confirmed == snap.Target || t.selector.Target() != snap.Target {
+		return
+	}
+	t.confirmed = snap.Target
+	t.selector.Reprobe(ctx)
+	if fresh, err := t.current(ctx); err == nil && fresh.Target == snap.Target {
+		t.tellModel(&fresh)
+		*snap = fresh
 	}
 }
 
-func (t *turn) logAnswer(snap *llm.Snapshot, plan *budget.Plan, ans *answer, interrupted bool) {
-	rec := &session.AssistantMessage{
-		Target: snap.Target, Text: ans.text.String(), Finish: ans.finish,
-		Usage: ans.usage, Timing: ans.timing, Interrupted: interrupted,
-	}
-	if !interrupted {
-		rec.Calls = ans.calls
-	}
-	if ans.reasoning.Len() > 0 {
-		rec.Reasoning = &llm.Reasoning{Text: ans.reasoning.String()}
-		if ans.detail != nil {
-			rec.Reasoning = ans.detail
-		}
+func (t *turn) logAnswer(snap *llm.Snapshot, ans *answer, interrupted bool) {
+	rec := answerRecord(snap, ans)
+	rec.Interrupted = interrupted
+	if interrupted {
+		rec.Calls = nil
 	}
 	t.append(rec)
+}
+
+func answerRecord(snap *llm.Snapshot, ans *answer) *session.AssistantMessage {
+	rec := &session.AssistantMessage{
+		Target: snap.Target, Text: ans.text.String(), Calls: ans.calls, Finish: ans.finish,
+		Usage: ans.usage, Timing: ans.timing, Reasoning: ans.detail,
+	}
+	if rec.Reasoning == nil && ans.reasoning.Len() > 0 {
+		rec.Reasoning = &llm.Reasoning{Text: ans.reasoning.String()}
+	}
+	return rec
 }
 
 // noteCut tells once a turn when the engine counted fewer tokens than the
@@ -227,12 +292,16 @@ func (t *turn) noteCut(snap *llm.Snapshot, plan *budget.Plan, u *llm.Usage) {
 	if u.Estimated || u.PromptTokens == 0 || t.cutTold {
 		return
 	}
-	if u.PromptTokens >= plan.ProvableMinimum() && u.PromptTokens != snap.Window.Tokens {
+	why := ""
+	switch least := plan.ProvableMinimum(); {
+	case u.PromptTokens < least:
+		why = fmt.Sprintf("The engine counted %d prompt tokens for a request that has at least %d", u.PromptTokens, least)
+	case u.PromptTokens == snap.Window.Tokens:
+		why = fmt.Sprintf("The engine counted %d prompt tokens, exactly its window", u.PromptTokens)
+	default:
 		return
 	}
 	t.cutTold = true
-	t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf(
-		"The engine counted %d prompt tokens for a request that has at least %d: it cut the prompt without saying so. "+
-			"Raise its context (OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, -c for llama-server, the slider of LM Studio).",
-		u.PromptTokens, max(plan.ProvableMinimum(), u.PromptTokens))})
+	t.emit(Notice{Kind: NoticeInfo, Text: why + ": it cut the prompt without saying so. " +
+		"Raise its context (OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, -c for llama-server, the slider of LM Studio)."})
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/session"
@@ -20,6 +22,7 @@ type call struct {
 	action  *tool.Action
 	problem string // why it cannot be prepared
 	result  tool.Result
+	pending bool // the person was told of it
 	done    bool
 	millis  int64
 }
@@ -28,21 +31,27 @@ type call struct {
 // question run side by side; any other call waits for those before it and is
 // waited for by those behind it. Every call gets a result in the log.
 func (t *turn) runCalls(ctx context.Context, ans *answer) error {
-	calls := make([]*call, len(ans.calls))
-	for i, c := range ans.calls {
-		calls[i] = &call{ToolCall: c}
-	}
+	calls := newCalls(ans.calls)
 	set := t.offered(&t.toldModel)
 	for i := 0; i < len(calls); {
 		n := t.prepareBatch(ctx, set, calls[i:])
 		if err := t.runBatch(ctx, calls[i:i+n]); err != nil {
 			t.refuseRest(calls, "Not executed: the turn was stopped.")
+			t.returnImages(calls)
 			return err
 		}
 		i += n
 	}
 	t.returnImages(calls)
 	return ctx.Err()
+}
+
+func newCalls(list []llm.ToolCall) []*call {
+	calls := make([]*call, len(list))
+	for i, c := range list {
+		calls[i] = &call{ToolCall: c}
+	}
+	return calls
 }
 
 // prepareBatch prepares calls up to the first that has to run alone, and tells
@@ -104,7 +113,7 @@ func (t *turn) question(c *call) *tool.Question {
 func (t *turn) runBatch(ctx context.Context, calls []*call) error {
 	var stopped error
 	for _, c := range calls {
-		t.emit(CallPending{Call: c.ToolCall, Action: c.action})
+		t.present(c)
 		if stopped = t.admit(ctx, c); stopped != nil {
 			break
 		}
@@ -140,6 +149,9 @@ func (t *turn) admit(ctx context.Context, c *call) error {
 		t.append(&session.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		c.settle(tool.StatusError, c.problem)
 		return nil
+	}
+	if err := t.checkProgress(ctx, c); err != nil {
+		return err
 	}
 	q := t.question(c)
 	verdict, reason := t.opts.Gate.Check(q)
@@ -208,25 +220,28 @@ func (t *turn) finish(c *call) {
 	t.append(&session.ToolResult{
 		ID: c.ID, Status: session.Status(c.result.Status), Text: c.result.Text, DurationMS: c.millis,
 	})
+	t.seen.record(c)
 	t.emit(CallFinished{ID: c.ID, Name: c.Name, Result: c.result})
 }
 
-// refuseRest gives a result to every call that has none.
-func (t *turn) refuseRest(calls []*call, text string) {
-	for _, c := range calls {
-		if !c.done {
-			c.settle(tool.StatusNotExecuted, text)
-			t.finish(c)
-		}
+// present shows a call before anything is decided about it.
+func (t *turn) present(c *call) {
+	if !c.pending {
+		c.pending = true
+		t.emit(CallPending{Call: c.ToolCall, Action: c.action})
 	}
 }
 
-// refuseCalls shows calls that will not run and gives each a result.
-func (t *turn) refuseCalls(list []llm.ToolCall, text string) {
-	for _, tc := range list {
-		c := &call{ToolCall: tc}
-		t.emit(CallPending{Call: tc})
-		t.append(&session.ToolCall{ID: tc.ID, Name: tc.Name, Arguments: tc.Arguments})
+// refuseRest shows every call that has no result and gives it one.
+func (t *turn) refuseRest(calls []*call, text string) {
+	for _, c := range calls {
+		if c.done {
+			continue
+		}
+		if !c.pending {
+			t.present(c)
+			t.append(&session.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
+		}
 		c.settle(tool.StatusNotExecuted, text)
 		t.finish(c)
 	}
@@ -248,8 +263,9 @@ func (t *turn) returnImages(calls []*call) {
 
 // sentence makes the text of an error a sentence.
 func sentence(text string) string {
-	if text == "" {
+	first, n := utf8.DecodeRuneInString(text)
+	if n == 0 {
 		return text
 	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[n:], ".") + "."
 }

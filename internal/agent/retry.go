@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/session"
 )
@@ -30,13 +31,15 @@ type retries struct {
 	unreached int
 	empty     int
 	refused   int
+	windows   int // plans for another window
+	waits     int // while the model is loaded
 	loading   time.Duration
 }
 
 // recover decides what to do about a request that failed before any output: wait
 // and send it again, leave out what was refused, plan for a smaller window, or
 // give up with the error to show.
-func (t *turn) recover(ctx context.Context, snap *llm.Snapshot, err error, r *retries) (again bool, _ error) {
+func (t *turn) recover(ctx context.Context, snap *llm.Snapshot, plan *budget.Plan, err error, r *retries) (again bool, _ error) {
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return false, err
@@ -55,36 +58,54 @@ func (t *turn) recover(ctx context.Context, snap *llm.Snapshot, err error, r *re
 	}
 	switch e.Code {
 	case llm.CodeContextWindowExceeded:
-		return t.recoverWindow(ctx, snap, e)
+		if r.windows++; r.windows > 1 {
+			return false, e
+		}
+		return t.recoverWindow(ctx, snap, plan, e)
 	case llm.CodeRateLimit, llm.CodeServer, llm.CodeTimeout, llm.CodeTransport, llm.CodeEmptyResponse:
 		return t.wait(ctx, e, r)
 	}
 	return false, err
 }
 
-// recoverWindow plans once more with what the engine said of its window, never
-// a larger one.
-func (t *turn) recoverWindow(ctx context.Context, snap *llm.Snapshot, e *llm.Error) (again bool, _ error) {
-	if t.recoveries > 0 {
-		return false, e
-	}
-	t.recoveries++
-	window := snap.Window.Tokens
-	if e.Window > 0 && e.PromptTokens > 0 && e.PromptTokens < e.Window && e.Window >= window && window > 0 {
-		// Only the output is too long for what is left.
-		t.maxOutput = max(1, e.Window-e.PromptTokens-64)
-		return true, nil
-	}
-	if e.Window <= 0 || window > 0 && e.Window >= window {
+// minOutput is the least output in tokens that a request is sent again for.
+const minOutput = 256
+
+// recoverWindow prepares another plan with what the engine said of its window,
+// never for a larger one than the refused plan's.
+func (t *turn) recoverWindow(ctx context.Context, snap *llm.Snapshot, plan *budget.Plan, e *llm.Error) (again bool, _ error) {
+	window := plan.Report.WindowTokens
+	limit := e.Window
+	switch {
+	case e.Window > 0 && e.Window < window:
+		// The engine's word on its window.
+	case e.Window > 0 && e.PromptTokens > 0 && e.PromptTokens < e.Window:
+		// Prompt and output together are too long.
+		room := e.Window - e.PromptTokens - 64 // for what the engine adds
+		if room >= minOutput {
+			t.maxOutput = min(room, plan.Request.MaxTokens-1)
+			return true, nil
+		}
+		limit = window - (e.PromptTokens + plan.Request.MaxTokens - e.Window) - 64
+	default:
 		t.selector.Reprobe(ctx)
-		fresh, err := t.selector.Wait(ctx)
-		if err != nil || fresh.Window.Tokens == 0 || fresh.Window.Tokens >= window && window > 0 {
+		fresh, err := t.current(ctx)
+		if err != nil || fresh.Window.Tokens == 0 || fresh.Window.Tokens >= window {
 			return false, e
 		}
 		return true, nil
 	}
-	t.limit = seenLimit{target: snap.Target, tokens: e.Window}
-	t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf("The engine's window is %d tokens; the request is planned again for it.", e.Window)})
+	if limit <= 0 || limit >= window {
+		return false, e
+	}
+	t.mu.Lock()
+	claimed := snap.Window.Tokens
+	if l := t.Agent.limit; l.target == snap.Target && l.tokens == claimed {
+		claimed = l.claimed // the limit before this one stood on the same claim
+	}
+	t.Agent.limit = seenLimit{target: snap.Target, claimed: claimed, tokens: limit}
+	t.mu.Unlock()
+	t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf("The request was too long for the engine; it is planned again for %d tokens.", limit)})
 	return true, nil
 }
 
@@ -94,6 +115,7 @@ func (t *turn) wait(ctx context.Context, e *llm.Error, r *retries) (again bool, 
 	switch {
 	case e.Loading:
 		d = loadingWait
+		r.waits++
 		if r.loading += d; r.loading > longestLoading {
 			return false, e
 		}
@@ -116,8 +138,9 @@ func (t *turn) wait(ctx context.Context, e *llm.Error, r *retries) (again bool, 
 		d += time.Duration(float64(d) * retryJitter * (2*rand.Float64() - 1))
 		d = max(d, e.RetryAfter)
 	}
-	t.append(&session.Retry{Attempt: r.failures, Code: e.Code, Message: e.Message, WaitMS: d.Milliseconds()})
-	t.emit(Retrying{Err: e, Wait: d, Attempt: r.failures})
+	attempt := r.failures + r.waits
+	t.append(&session.Retry{Attempt: attempt, Code: e.Code, Message: e.Message, WaitMS: d.Milliseconds()})
+	t.emit(Retrying{Err: e, Wait: d, Attempt: attempt})
 	if err := sleep(ctx, d); err != nil {
 		return false, e
 	}

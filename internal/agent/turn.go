@@ -19,12 +19,14 @@ type turn struct {
 	*Agent
 	emit func(Event)
 
-	around     *tool.Surroundings
-	notSaved   bool // the person was told
-	cutTold    bool // the person was told that the engine cut the prompt
-	trim       *session.PlanNotice
-	recoveries int // of requests that did not fit the engine's window
-	maxOutput  int // a lower output ceiling than the effort's, 0 for none
+	around    *tool.Surroundings
+	notSaved  bool // the person was told
+	cutTold   bool // the person was told that the engine cut the prompt
+	printed   bool // the model was told that it printed a call as text
+	trim      *session.PlanNotice
+	maxOutput int          // a lower output ceiling than the effort's, 0 for none
+	sent      *budget.Plan // the last request
+	seen      outcomes
 }
 
 // maxTitle bounds a title made from the first words of a prompt, in characters.
@@ -33,19 +35,47 @@ const maxTitle = 60
 // errMaxTokens ends a turn whose answer reached its token limit.
 var errMaxTokens = errors.New("the answer reached its token limit")
 
+// errClosed fails a turn of a session that is closed.
+var errClosed = errors.New("the session is closed")
+
 // errStopped ends a turn that the person stopped at a question.
 var errStopped = errors.New("the turn was stopped at a question")
 
 func (t *turn) run(ctx context.Context, parts []llm.Part) {
-	t.append(&session.TurnStart{})
-	t.append(&session.UserMessage{Parts: parts})
-	t.title(parts)
-	t.around = t.surroundings()
-	var err error
+	t.mu.Lock()
+	closed := t.closed
+	t.mu.Unlock()
+	if closed {
+		t.emit(End{Reason: EndError, Err: errClosed})
+		return
+	}
+	err := t.start(parts)
 	for more := true; more && err == nil; {
 		more, err = t.step(ctx)
 	}
 	t.end(ctx, err)
+}
+
+// start logs the user's message and looks at the surroundings.
+func (t *turn) start(parts []llm.Part) error {
+	t.append(&session.TurnStart{})
+	if err := t.gate(&session.UserMessage{Parts: parts}); err != nil {
+		return err
+	}
+	t.title(parts)
+	t.around = t.surroundings()
+	for _, problem := range t.around.Problems {
+		t.once("problem "+problem, problem)
+	}
+	return nil
+}
+
+// once gives a notice unless this session has given it before.
+func (t *turn) once(key, text string) {
+	if !t.told[key] {
+		t.told[key] = true
+		t.emit(Notice{Kind: NoticeInfo, Text: text})
+	}
 }
 
 // step makes one request and runs its calls. more says that the model wants to
@@ -62,7 +92,7 @@ func (t *turn) step(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	if ans.finish == llm.FinishLength {
-		t.refuseCalls(ans.calls, "Not executed: the answer reached its token limit before it was complete.")
+		t.refuseRest(newCalls(ans.calls), "Not executed: the answer reached its token limit before it was complete.")
 		return false, errMaxTokens
 	}
 	return true, t.runCalls(ctx, ans)
@@ -88,13 +118,18 @@ func (t *turn) end(ctx context.Context, err error) {
 	t.emit(e)
 }
 
-// Code is the stable code of an error that ended a turn: the provider's, or
-// CONTEXT_WINDOW_EXCEEDED when the plan found that nothing fits.
+// Code is the stable code of an error that ended a turn: the provider's, or for
+// a plan that failed CONTEXT_WINDOW_EXCEEDED where nothing fits and
+// INVALID_REQUEST where the conversation itself is no valid one.
 func Code(err error) llm.Code {
-	if _, ok := errors.AsType[*budget.OverflowError](err); ok {
-		return llm.CodeContextWindowExceeded
+	overflow, ok := errors.AsType[*budget.OverflowError](err)
+	switch {
+	case !ok:
+		return llm.CodeOf(err)
+	case overflow.Component == budget.InvalidHistory, overflow.Component == budget.ModelMismatch:
+		return llm.CodeInvalidRequest
 	}
-	return llm.CodeOf(err)
+	return llm.CodeContextWindowExceeded
 }
 
 // append logs a record and takes it into the state. A record that could not be
@@ -120,6 +155,17 @@ func (t *turn) append(rec session.Record) error {
 	return err
 }
 
+// gate appends a record that a request depends on. The error means that it is no
+// part of the session, so that the turn cannot go on; a record that waits to be
+// saved is one.
+func (t *turn) gate(rec session.Record) error {
+	err := t.append(rec)
+	if _, unsaved := errors.AsType[*session.UnsavedError](err); unsaved {
+		return nil
+	}
+	return err
+}
+
 // title names the session after the first words of its first prompt.
 func (t *turn) title(parts []llm.Part) {
 	if t.Title() != "" {
@@ -139,32 +185,35 @@ func (t *turn) title(parts []llm.Part) {
 
 // snapshot takes the snapshot of a step and tells when it has changed.
 func (t *turn) snapshot(ctx context.Context) (llm.Snapshot, error) {
-	snap, err := t.selector.Wait(ctx)
-	if err != nil {
-		return snap, err
+	snap, err := t.current(ctx)
+	if err == nil {
+		t.tellModel(&snap)
 	}
-	if snap.Target.IsZero() {
-		return snap, llm.Errorf(llm.CodeNoAdapter, "no model is selected")
-	}
-	if l := t.limit; l.target == snap.Target && (snap.Window.Tokens == 0 || l.tokens < snap.Window.Tokens) {
-		snap.Window.Tokens, snap.Window.Source = l.tokens, llm.Effective
-		snap.Window.Evidence = []llm.Evidence{{Endpoint: "POST /v1/chat/completions", Field: "error"}}
-	}
-	if !snap.Equal(&t.toldModel) {
-		t.toldModel = snap
-		t.emit(Model{Snapshot: snap, Notes: t.selector.Info().Notes})
-		if snap.Capabilities.Tools.Support == llm.Unsupported && t.saidNoTool != snap.Target {
-			t.saidNoTool = snap.Target
-			t.emit(Notice{Kind: NoticeInfo, Text: "The engine says that " + snap.Target.Model + " does not support tools: none are offered."})
-		}
-	}
-	return snap, nil
+	return snap, err
 }
 
-func (t *turn) messages() ([]llm.Message, *budget.Previous) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.state.Messages, t.state.Previous
+// tellModel tells which model a step uses and what that means for the person.
+func (t *turn) tellModel(snap *llm.Snapshot) {
+	if snap.Equal(&t.toldModel) {
+		return
+	}
+	t.toldModel = *snap
+	t.emit(Model{Snapshot: *snap, Notes: t.selector.Info().Notes})
+	model := snap.Target.String()
+	switch {
+	case snap.Capabilities.Tools.Support == llm.Unsupported:
+		t.once("no tools "+model, "The engine says that "+snap.Target.Model+" does not support tools: none are offered.")
+	case t.full.Len() > t.small.Len() && t.offered(snap) == t.small:
+		t.once("few tools "+model, "The window is small: of the tools only "+toolNames(t.small)+" are offered.")
+	}
+	if snap.Capabilities.Vision.Support != llm.Supported && t.newestHasImages() {
+		t.once("images "+model, "It is not proven that "+snap.Target.Model+" sees images. They are sent all the same.")
+	}
+}
+
+func (t *turn) newestHasImages() bool {
+	messages, _ := t.history()
+	return len(messages) > 0 && len(messages[len(messages)-1].Images()) > 0
 }
 
 // noteTrim tells once a turn what its requests leave out; a later step updates

@@ -32,6 +32,7 @@ func (e *Engine) Describe(parent context.Context, target llm.Target) (llm.ModelI
 	l, failure := e.catalogue(parent, ctx)
 	if failure != nil {
 		info := e.describe(target.Model, probe.Result{}, nil)
+		info.Unlearned = true
 		info.Notes = append(info.Notes, "nothing learned about the model: "+failure.Message)
 		return info, callerError(parent, e.saved)
 	}

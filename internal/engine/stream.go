@@ -54,25 +54,11 @@ func (e *Engine) Stream(parent context.Context, req *llm.Request) iter.Seq2[llm.
 				yield(nil, callerGone(parent, ep))
 				return
 			}
-			if calls, ok := event.(llm.ToolCalls); ok {
-				event = llm.ToolCalls(openai.UniqueIDs(calls, usedIDs(req)))
-			}
 			if !yield(event, nil) {
 				return
 			}
 		}
 	}
-}
-
-// usedIDs tells which call ids the conversation of a request has already.
-func usedIDs(req *llm.Request) func(id string) bool {
-	used := make(map[string]bool)
-	for i := range req.Messages {
-		for _, c := range req.Messages[i].Calls {
-			used[c.ID] = true
-		}
-	}
-	return func(id string) bool { return used[id] }
 }
 
 // generate sends the request and gives the answer when it is a stream.

@@ -69,9 +69,6 @@ func errorOffset(err error, text string) int {
 	return len(text)
 }
 
-// controlEscape is how many bytes the escape of a control character has.
-const controlEscape = len(`\u0000`)
-
 // rawOffset gives the place in raw of an offset in its escaped form.
 func rawOffset(raw string, escaped int) int {
 	at := 0
@@ -91,9 +88,9 @@ func escapedWidths(raw string) iter.Seq2[int, int] {
 		for i := range len(raw) {
 			c, width := raw[i], 1
 			switch {
-			case inString && c < ' ':
-				width, escaped = controlEscape, false
-			case escaped:
+			case inString && c < ' ' && !escaped:
+				width = len(controlEscape(c))
+			case escaped: // a control character behind a backslash stays, and is refused
 				escaped = false
 			case inString && c == '\\':
 				escaped = true
@@ -118,9 +115,16 @@ func escapeControls(raw string) string {
 		if width == 1 {
 			b.WriteByte(raw[i])
 		} else {
-			fmt.Fprintf(&b, `\u%04x`, raw[i])
+			b.WriteString(controlEscape(raw[i]))
 		}
 	}
+	return b.String()
+}
+
+// controlEscape is the escape of a control character inside a JSON string.
+func controlEscape(c byte) string {
+	var b bytes.Buffer
+	appendEscape(&b, c)
 	return b.String()
 }
 

@@ -33,6 +33,7 @@ const (
 	CodeStreamClosed          Code = "STREAM_CLOSED"
 	CodeMalformedResponse     Code = "MALFORMED_RESPONSE"
 	CodeEmptyResponse         Code = "EMPTY_RESPONSE"
+	CodeNoProgress            Code = "NO_PROGRESS"
 	CodeUnknown               Code = "UNKNOWN"
 )
 

@@ -258,3 +258,28 @@ func TestMessageText(t *testing.T) {
 		t.Errorf("text %q, images %v", m.Text(), m.Images())
 	}
 }
+
+func TestUniqueIDs(t *testing.T) {
+	ids := func(ids ...string) (calls []llm.ToolCall) {
+		for _, id := range ids {
+			calls = append(calls, llm.ToolCall{ID: id})
+		}
+		return calls
+	}
+	long := strings.Repeat("x", llm.MaxToolCallIDBytes)
+	in := ids("", "keep-1", "keep-1", "call-read", long, long+"x", "drover001")
+	taken := func(id string) bool { return id == "call-read" || id == "drover003" }
+	got := llm.UniqueIDs(in, taken)
+	want := []string{"drover002", "keep-1", "drover004", "drover005", long, "drover006", "drover001"}
+	for i, c := range got {
+		if c.ID != want[i] {
+			t.Errorf("id %d: %q, want %q", i, c.ID, want[i])
+		}
+	}
+	if in[0].ID != "" {
+		t.Error("the input was changed")
+	}
+	if got := llm.UniqueIDs(ids("", ""), nil); got[0].ID == got[1].ID || len(got[0].ID) != 9 {
+		t.Errorf("made ids %q, %q", got[0].ID, got[1].ID)
+	}
+}

@@ -62,6 +62,9 @@ type ModelInfo struct {
 	// NotChat marks an entry that by its own type field is no chat model
 	// (an embedding model, say). It is listed all the same.
 	NotChat bool `json:"notChat,omitempty"`
+	// Unlearned says that the engine could not be asked, so that all of this is
+	// what was known without it.
+	Unlearned bool `json:"unlearned,omitempty"`
 	// Notes are remarks for people about this answer: a probe that timed out,
 	// evidence in conflict.
 	Notes []string `json:"notes,omitempty"`

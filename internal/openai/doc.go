@@ -33,7 +33,4 @@ const (
 	MaxCatalogueEntries = 1024
 	// MaxModelIDBytes bounds the id of a model.
 	MaxModelIDBytes = 512
-	// MaxToolCallIDBytes bounds the id of a tool call that is sent: the
-	// narrowest limit that a public API is known to have.
-	MaxToolCallIDBytes = 40
 )

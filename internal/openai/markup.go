@@ -26,6 +26,10 @@ func (e *PrintedCallError) Error() string {
 	return fmt.Sprintf("the model printed a call of the tool %s (%s) as text", e.Tool, e.Marker)
 }
 
+// PrintedCall is the markup. Callers that do not know the dialect find the error
+// by this method.
+func (e *PrintedCallError) PrintedCall() string { return e.Text }
+
 // markupHint names what to change, by engine.
 const markupHint = "the engine did not parse it; turn on its tool parser: llama.cpp --jinja, " +
 	"vLLM --enable-auto-tool-choice with --tool-call-parser, SGLang --tool-call-parser, " +

@@ -25,7 +25,7 @@ type StreamOptions struct {
 // they come, and at the end of a complete answer [llm.ToolCalls] if there are
 // any, [llm.Usage] if the engine counted, and [llm.Finish], in this order and
 // each at most once. Calls keep the ids that the engine gave them (see
-// [UniqueIDs]) and their raw arguments (see [llm.RepairArguments]); when the finish
+// [llm.UniqueIDs]) and their raw arguments (see [llm.RepairArguments]); when the finish
 // reason is [llm.FinishLength] they are for the record and must not be run.
 //
 // A failure is yielded once, as the last pair, and is an [*llm.Error]; what

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/drover-dev/drover/internal/llm"
 )
 
 // toolCallCases are about which deltas make up which call.
@@ -208,30 +206,5 @@ func TestToolCallBounds(t *testing.T) {
 	}
 	if got := len(b.calls[0].extra); got != maxExtra {
 		t.Errorf("%d unknown members, want %d", got, maxExtra)
-	}
-}
-
-func TestUniqueIDs(t *testing.T) {
-	ids := func(ids ...string) (calls []llm.ToolCall) {
-		for _, id := range ids {
-			calls = append(calls, llm.ToolCall{ID: id})
-		}
-		return calls
-	}
-	long := strings.Repeat("x", MaxToolCallIDBytes)
-	in := ids("", "keep-1", "keep-1", "call-read", long, long+"x", "drover001")
-	taken := func(id string) bool { return id == "call-read" || id == "drover003" }
-	got := UniqueIDs(in, taken)
-	want := []string{"drover002", "keep-1", "drover004", "drover005", long, "drover006", "drover001"}
-	for i, c := range got {
-		if c.ID != want[i] {
-			t.Errorf("id %d: %q, want %q", i, c.ID, want[i])
-		}
-	}
-	if in[0].ID != "" {
-		t.Error("the input was changed")
-	}
-	if got := UniqueIDs(ids("", ""), nil); got[0].ID == got[1].ID || len(got[0].ID) != 9 {
-		t.Errorf("made ids %q, %q", got[0].ID, got[1].ID)
 	}
 }

@@ -17,8 +17,12 @@ import (
 	"github.com/drover-dev/drover/internal/llm"
 )
 
-// ProbeTimeout bounds everything that is asked about a selected model.
-const ProbeTimeout = 2 * time.Second
+// ProbeTimeout bounds everything that is asked about a selected model. The
+// provider itself gets a little less, so that it can say what it did learn.
+const (
+	ProbeTimeout = 2 * time.Second
+	probeMargin  = 50 * time.Millisecond
+)
 
 // Selector is one session's choice of model and effort. It is safe for
 // concurrent use.
@@ -50,7 +54,7 @@ func NewSelector(registry *catalog.Registry, store *Store, effort llm.Effort) *S
 // choice holds when Select returns; [Selector.Wait] waits for the probe. ctx
 // gives values only: the probe outlives the call and is bounded by itself.
 func (s *Selector) Select(ctx context.Context, t llm.Target) {
-	s.start(ctx, t, func(llm.Target) (llm.ModelInfo, bool) { return llm.ModelInfo{}, false })
+	s.start(ctx, t, unknown)
 }
 
 // Restore is [Selector.Select] for a session that is opened: a description that
@@ -58,20 +62,27 @@ func (s *Selector) Select(ctx context.Context, t llm.Target) {
 func (s *Selector) Restore(ctx context.Context, t llm.Target) { s.start(ctx, t, s.store.Get) }
 
 // Reprobe asks about the current target again: its engine may have loaded the
-// model only with the last request. What is known stays in use meanwhile.
+// model only with the last request. What is known stays in use meanwhile, and
+// afterwards when nothing could be learned.
 func (s *Selector) Reprobe(ctx context.Context) {
 	s.mu.Lock()
-	t := s.target
-	s.mu.Unlock()
-	if !t.IsZero() {
-		s.Select(ctx, t)
+	defer s.mu.Unlock()
+	if !s.target.IsZero() {
+		s.startLocked(ctx, s.target, unknown)
 	}
 }
 
+// unknown is the description of a target that nobody has asked about.
+func unknown(llm.Target) (llm.ModelInfo, bool) { return llm.ModelInfo{}, false }
+
 func (s *Selector) start(ctx context.Context, t llm.Target, known func(llm.Target) (llm.ModelInfo, bool)) {
-	info, have := known(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.startLocked(ctx, t, known)
+}
+
+func (s *Selector) startLocked(ctx context.Context, t llm.Target, known func(llm.Target) (llm.ModelInfo, bool)) {
+	info, have := known(t)
 	s.cancel()
 	s.revision++
 	if t != s.target {
@@ -117,7 +128,9 @@ func (s *Selector) probe(ctx context.Context, cancel context.CancelFunc, t llm.T
 	// its context cannot hold a session longer than the bound.
 	answers := make(chan answer, 1)
 	go func() {
-		info, err := s.describe(ctx, t)
+		own, cancel := context.WithTimeout(ctx, ProbeTimeout-probeMargin)
+		defer cancel()
+		info, err := s.describe(own, t)
 		answers <- answer{info, err}
 	}()
 	var a answer
@@ -132,9 +145,15 @@ func (s *Selector) probe(ctx context.Context, cancel context.CancelFunc, t llm.T
 	if s.revision != revision {
 		return
 	}
-	if timedOut { // what was known of the target before stays
+	switch {
+	case timedOut: // what was known of the target before stays
 		s.info.Notes = []string{"the engine did not say within " + ProbeTimeout.String() + " what the model can do"}
-	} else {
+	case a.err == nil && a.info.Unlearned:
+		if s.info.Window.Source == llm.Fallback {
+			s.info = a.info
+		}
+		s.info.Notes = a.info.Notes
+	default:
 		s.info, s.err = a.info, a.err
 		if a.err == nil {
 			s.store.Put(&a.info)

@@ -46,10 +46,22 @@ func TestWaitGivesTheProbedSnapshot(t *testing.T) {
 	})
 }
 
+// deaf ignores its context.
+type deaf struct {
+	llmtest.Provider
+	release chan struct{}
+}
+
+func (d *deaf) Describe(context.Context, llm.Target) (llm.ModelInfo, error) {
+	<-d.release
+	return facts(4096), nil
+}
+
 func TestASlowProbeEndsAfterItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := registry(t, map[string]llm.Provider{"a": &llmtest.Provider{Facts: facts(4096), Hold: make(chan struct{})}})
-		s := target.NewSelector(r, new(target.Store), 0)
+		d := &deaf{release: make(chan struct{})}
+		defer close(d.release)
+		s := target.NewSelector(registry(t, map[string]llm.Provider{"a": d}), new(target.Store), 0)
 		start := time.Now()
 		s.Select(t.Context(), at("a", "m"))
 		if snap, pending := s.Current(); !pending || snap.Target != at("a", "m") {
@@ -224,4 +236,56 @@ func TestATimeoutIsNoRefusal(t *testing.T) {
 			t.Errorf("%+v, %v", snap, err)
 		}
 	})
+}
+
+// forgetful knows a model once and cannot be asked again.
+type forgetful struct {
+	llmtest.Provider
+	asked int
+}
+
+func (f *forgetful) Describe(_ context.Context, t llm.Target) (llm.ModelInfo, error) {
+	f.asked++
+	if f.asked == 1 {
+		return facts(32768), nil
+	}
+	return llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model, Unlearned: true, Notes: []string{"refused"}}, nil
+}
+
+func TestAFailedReprobeKeepsWhatIsKnown(t *testing.T) {
+	store := new(target.Store)
+	s := target.NewSelector(registry(t, map[string]llm.Provider{"a": &forgetful{}}), store, 0)
+	s.Select(t.Context(), at("a", "m"))
+	if _, err := s.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Reprobe(t.Context())
+	snap, err := s.Wait(t.Context())
+	if err != nil || snap.Window.Tokens != 32768 {
+		t.Errorf("%+v, %v", snap.Window, err)
+	}
+	if known, _ := store.Get(at("a", "m")); known.Window.Tokens != 32768 {
+		t.Errorf("the store holds %+v", known.Window)
+	}
+	if notes := s.Info().Notes; len(notes) != 1 || notes[0] != "refused" {
+		t.Errorf("notes %v", notes)
+	}
+}
+
+func TestReprobeNeverUndoesASelection(t *testing.T) {
+	r := registry(t, map[string]llm.Provider{"a": &llmtest.Provider{}})
+	s := target.NewSelector(r, new(target.Store), 0)
+	for range 2000 {
+		s.Select(t.Context(), at("a", "one"))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.Reprobe(t.Context())
+		}()
+		s.Select(t.Context(), at("a", "two"))
+		<-done
+		if got := s.Target(); got != at("a", "two") {
+			t.Fatalf("the selection is %v", got)
+		}
+	}
 }

@@ -1,19 +1,21 @@
-package openai
+package llm
 
 import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/drover-dev/drover/internal/llm"
 )
+
+// MaxToolCallIDBytes bounds the id of a tool call that is sent: the narrowest
+// limit that a public API is known to have.
+const MaxToolCallIDBytes = 40
 
 // UniqueIDs gives every call an id of its own: ids that are missing, longer
 // than [MaxToolCallIDBytes], repeated in calls, or taken by the history are
 // replaced, all others stay as the engine gave them. Equal input gives equal
 // ids. A made id has nine letters and digits, which is what the strictest
 // templates ask for. The result is a new slice.
-func UniqueIDs(calls []llm.ToolCall, taken func(id string) bool) []llm.ToolCall {
+func UniqueIDs(calls []ToolCall, taken func(id string) bool) []ToolCall {
 	out := slices.Clone(calls)
 	used := make(map[string]bool, len(out))
 	for i := range out {
