@@ -20,6 +20,11 @@ const (
 	// maxModels is how many models of one provider are shown beside the current
 	// one; any other of its list can be set all the same.
 	maxModels = 100
+	// maxShown bounds the models shown of all providers together.
+	maxShown = 1000
+	// maxName and maxDescription bound the texts of one model, in bytes of JSON.
+	maxName        = 200
+	maxDescription = 300
 	// maxPage is how many sessions one answer to session/list holds.
 	maxPage = 100
 )
@@ -37,6 +42,9 @@ const (
 	// waitingNotice is after how long a person is told that the engine is still
 	// computing the prompt.
 	waitingNotice = 10 * time.Second
+	// refreshAge is how old a session's snapshot of the catalogue gets before a
+	// turn has it read again.
+	refreshAge = 30 * time.Second
 	// exitTimeout bounds what happens between the end of input and the return of
 	// Serve.
 	exitTimeout = 800 * time.Millisecond
@@ -100,9 +108,11 @@ func clip(s string, limit int) string {
 }
 
 // line makes one bounded line of a text for people.
-func line(s string) string {
+func line(s string) string { return shortLine(s, maxTitle) }
+
+func shortLine(s string, limit int) string {
 	s = strings.Join(strings.Fields(s), " ")
-	if n := headFits(s, maxTitle); n < len(s) {
+	if n := headFits(s, limit); n < len(s) {
 		return s[:n] + "..."
 	}
 	return s

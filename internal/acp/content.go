@@ -124,6 +124,9 @@ func (p *promptText) resource(r object) error {
 // image takes an image. One that cannot be sent is an error: dropping it would
 // answer a question that nobody asked.
 func (p *promptText) image(data, uri string) error {
+	if size := base64.RawStdEncoding.DecodedLen(len(data)); size > llm.MaxImageBytes+maxTitle {
+		return fmt.Errorf("the image has about %d bytes, more than %d", size, llm.MaxImageBytes)
+	}
 	raw, err := decodeBase64(data)
 	if err != nil {
 		return fmt.Errorf("the image is not base64: %w", err)

@@ -9,12 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/jsonrpc2"
-	"github.com/drover-dev/drover/internal/llm"
-	"github.com/drover-dev/drover/internal/session"
-	"github.com/drover-dev/drover/internal/target"
-	"github.com/drover-dev/drover/internal/tool"
 )
 
 // conversation is one session. It exists from the moment a client names or
@@ -42,27 +37,7 @@ type conversation struct {
 
 	// open is what the session works with, nil before it is opened and after.
 	// Only the mailbox replaces it; turns and timers read it under mu.
-	open *workshop
-}
-
-// workshop is an opened session.
-type workshop struct {
-	dir      string   // the working directory, absolute
-	dirs     []string // additional directories
-	agent    *agent.Agent
-	log      *session.Log
-	selector *target.Selector
-	gate     *tool.Gate
-
-	mu        sync.Mutex
-	catalogue catalogue
-	readAt    time.Time    // when the catalogue was read
-	restored  bool         // the target comes from the log and nobody chose another
-	past      []llm.Target // that were current, oldest first
-	sent      string       // the options as the client knows them, as JSON
-	notices   []string     // for the person, not said yet
-	turn      *turn        // that runs, nil for none
-	title     string
+	open *workbench
 }
 
 func (s *Server) newConversation(id string) *conversation {
@@ -72,18 +47,6 @@ func (s *Server) newConversation(id string) *conversation {
 		srv: s, id: id, done: make(chan struct{}),
 		idPrefix: hex.EncodeToString(random[:]) + "-",
 	}
-}
-
-func (w *workshop) setTurn(t *turn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.turn = t
-}
-
-func (w *workshop) runningTurn() *turn {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.turn
 }
 
 // post puts a function into the mailbox.
@@ -117,8 +80,8 @@ func (c *conversation) work() {
 	}
 }
 
-// workshop returns what the session works with, nil if it is not open.
-func (c *conversation) workshop() *workshop {
+// workbench returns what the session works with, nil if it is not open.
+func (c *conversation) workbench() *workbench {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open
@@ -133,7 +96,7 @@ func (c *conversation) isClosing() bool {
 // usable says, in the mailbox, whether the session was opened: the message that
 // should have opened it may have failed.
 func (c *conversation) usable() error {
-	if c.workshop() == nil {
+	if c.workbench() == nil {
 		return notFound(c.id)
 	}
 	return nil
@@ -221,7 +184,7 @@ func (c *conversation) abandon() {
 	c.closing = true
 	c.mu.Unlock()
 	c.srv.forget(c)
-	// What is still in the mailbox finds no workshop, and done tells a session
+	// What is still in the mailbox finds no workbench, and done tells a session
 	// that waits for the id to go on.
 	close(c.done)
 }
@@ -239,10 +202,10 @@ func (c *conversation) messageID() string {
 
 // announce sends, a little after the answer that opened the session, what a
 // client should know of it.
-func (c *conversation) announce(w *workshop) {
+func (c *conversation) announce(w *workbench) {
 	time.AfterFunc(announceDelay, func() {
 		c.post(func() {
-			if c.workshop() != w {
+			if c.workbench() != w {
 				return
 			}
 			c.update(commandsUpdate{Kind: "available_commands_update", Commands: slashCommands()})
@@ -258,14 +221,37 @@ func (c *conversation) announce(w *workshop) {
 
 // sendOptionsAfterProbe sends what the probe of the session's model has found
 // out since the session was opened.
-func (c *conversation) sendOptionsAfterProbe(w *workshop) {
+func (c *conversation) sendOptionsAfterProbe(w *workbench) {
 	// The probe is bounded by itself, and its failure changes no option.
 	_, _ = w.selector.Wait(context.Background())
 	c.post(func() {
-		if c.workshop() == w {
+		if c.workbench() == w {
 			c.sendOptions(w)
 		}
 	})
+}
+
+// refresh reads the catalogue again, behind everything else, if the session's
+// snapshot is old: engines come and go, and load other models.
+func (c *conversation) refresh(w *workbench) {
+	w.mu.Lock()
+	due := time.Since(w.readAt) >= refreshAge
+	if due {
+		w.readAt = time.Now()
+	}
+	w.mu.Unlock()
+	if !due {
+		return
+	}
+	go func() {
+		cat := c.srv.readCatalogue(context.Background())
+		c.post(func() {
+			if c.workbench() == w {
+				w.setCatalogue(cat)
+				c.sendOptions(w)
+			}
+		})
+	}()
 }
 
 func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -31,6 +31,9 @@ func newFixture(t *testing.T, providers ...*llmtest.Provider) *fixture {
 		Sessions: session.NewStore(filepath.Join(t.TempDir(), "sessions")), Version: "1.2.3",
 	}
 	for _, p := range providers {
+		if p.Facts.Window.Tokens == 0 { // a small window has fewer tools
+			p.Facts.Window = llm.Window{Tokens: 32768, Source: llm.Effective}
+		}
 		f.register(p)
 	}
 	return f

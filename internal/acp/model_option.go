@@ -58,7 +58,7 @@ func (m *modelChoice) option() (o configOption, ok bool) {
 	var groups []selectGroup
 	for _, p := range m.providers {
 		if values := m.values(p.ID); len(values) > 0 {
-			groups = append(groups, selectGroup{Group: p.ID, Name: line(p.Name), Options: values})
+			groups = append(groups, selectGroup{Group: p.ID, Name: shortLine(p.Name, maxName), Options: values})
 		}
 	}
 	switch {
@@ -88,10 +88,11 @@ func (m *modelChoice) values(provider string) []selectValue {
 	for _, t := range m.customs(provider, models) {
 		values = append(values, m.value(&llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model}))
 	}
+	limit := min(maxModels, max(1, maxShown/len(m.providers)))
 	shown := 0
 	for i := range models {
 		if models[i].Target() != m.current {
-			if shown++; shown > maxModels {
+			if shown++; shown > limit {
 				continue
 			}
 		}
@@ -142,7 +143,7 @@ func (m *modelChoice) find(value string) (llm.Target, bool) {
 }
 
 func (m *modelChoice) value(info *llm.ModelInfo) selectValue {
-	v := selectValue{Value: modelValue(info.Target()), Name: line(info.Name)}
+	v := selectValue{Value: modelValue(info.Target()), Name: shortLine(info.Name, maxName)}
 	described := *info
 	if m.known != nil {
 		if newest, ok := m.known(info.Target()); ok {
@@ -182,7 +183,7 @@ func describeModel(m *llm.ModelInfo) string {
 	if m.NotChat {
 		add("not a chat model")
 	}
-	return line(strings.Join(facts, " · "))
+	return shortLine(strings.Join(facts, " · "), maxDescription)
 }
 
 // thousands writes a number with commas.

@@ -6,13 +6,13 @@ package acp
 // between turns a client would show it as an answer to nothing.
 
 // hold keeps a notice until it can be said.
-func (w *workshop) hold(text string) {
+func (w *workbench) hold(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notices = append(w.notices, text)
 }
 
-func (w *workshop) takeNotices() []string {
+func (w *workbench) takeNotices() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := w.notices
@@ -21,14 +21,14 @@ func (w *workshop) takeNotices() []string {
 }
 
 // sayNow says what is held to a client that takes notices between turns.
-func (c *conversation) sayNow(w *workshop) {
+func (c *conversation) sayNow(w *workbench) {
 	if c.srv.client.Load().notices {
 		c.sayHeld(w)
 	}
 }
 
 // sayHeld says, in a turn, what is held.
-func (c *conversation) sayHeld(w *workshop) {
+func (c *conversation) sayHeld(w *workbench) {
 	for _, text := range w.takeNotices() {
 		c.say("info", text)
 	}

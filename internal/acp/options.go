@@ -1,7 +1,9 @@
 package acp
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/drover-dev/drover/internal/budget"
@@ -75,4 +77,66 @@ func describeEffort(e llm.Effort, snapshot *llm.Snapshot, policy *budget.Policy)
 		text += fmt.Sprintf(", reasoning_effort %s", value)
 	}
 	return text
+}
+
+// choice is what the session's model option depends on now.
+func (c *conversation) choice(w *workbench) *modelChoice {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return &modelChoice{
+		current:   w.selector.Target(),
+		past:      slices.Clone(w.past),
+		providers: c.srv.opts.Registry.Providers(),
+		listings:  w.catalogue.listings,
+		known:     c.srv.opts.Targets.Get,
+		flat:      c.srv.client.Load().quirks.flatModels,
+	}
+}
+
+// options is the complete list of the session's options, in the order in which
+// clients show them, and remembers it as what the client knows.
+func (c *conversation) options(w *workbench) []configOption {
+	list, text := c.currentOptions(w)
+	w.mu.Lock()
+	w.sent = text
+	w.mu.Unlock()
+	return list
+}
+
+func (c *conversation) currentOptions(w *workbench) (list []configOption, text string) {
+	list = append(list, modeOption(w.gate.Mode()))
+	if o, ok := c.choice(w).option(); ok {
+		list = append(list, o)
+	}
+	snapshot, _ := w.selector.Current()
+	list = append(list, effortOption(&snapshot, c.srv.policy()))
+	encoded, err := json.Marshal(list)
+	if err != nil {
+		panic(err) // strings alone
+	}
+	return list, string(encoded)
+}
+
+// state is what a client is told of a session when it is opened.
+func (c *conversation) state(w *workbench) sessionState {
+	st := sessionState{Modes: modeStateOf(w.gate.Mode())}
+	if !c.srv.client.Load().quirks.modesOnly {
+		st.ConfigOptions = c.options(w)
+	}
+	return st
+}
+
+// sendOptions sends the options if they are not what the client knows.
+func (c *conversation) sendOptions(w *workbench) {
+	if c.srv.client.Load().quirks.modesOnly {
+		return
+	}
+	list, text := c.currentOptions(w)
+	w.mu.Lock()
+	known := w.sent == text
+	w.sent = text
+	w.mu.Unlock()
+	if !known {
+		c.update(optionsUpdate{Kind: "config_option_update", ConfigOptions: list})
+	}
 }

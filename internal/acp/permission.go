@@ -18,7 +18,7 @@ type approver struct{ c *conversation }
 // Approve implements [tool.Approver]. When ctx ends the client is told that its
 // answer is not needed any more, and a late one is dropped.
 func (a *approver) Approve(ctx context.Context, q *tool.Question) (tool.Decision, error) {
-	w := a.c.workshop()
+	w := a.c.workbench()
 	if w == nil {
 		return tool.Cancelled, nil
 	}

@@ -95,7 +95,7 @@ func (c *conversation) answer(p *prompt) {
 
 func (c *conversation) takeTurn(p *prompt) (reason string, err error) {
 	ctx := p.ctx
-	w := c.workshop()
+	w := c.workbench()
 	if w == nil {
 		return "", notFound(c.id)
 	}
@@ -116,6 +116,7 @@ func (c *conversation) takeTurn(p *prompt) (reason string, err error) {
 	if err := c.ensureModel(ctx, w); err != nil {
 		return "", err
 	}
+	c.refresh(w)
 	end := newTurn(c, w).run(ctx, parts)
 	c.afterTurn(w)
 	switch end.Reason {
@@ -135,7 +136,7 @@ func (c *conversation) takeTurn(p *prompt) (reason string, err error) {
 // ensureModel finds the session a model when it has none that could answer: an
 // engine may have been started since. What a log names is not replaced by
 // something else without being asked.
-func (c *conversation) ensureModel(ctx context.Context, w *workshop) error {
+func (c *conversation) ensureModel(ctx context.Context, w *workbench) error {
 	s := c.srv
 	if s.registered(w.selector.Target()) {
 		return nil

@@ -53,7 +53,7 @@ func (s *Server) sessionOpen(req *jsonrpc2.Request, replay bool) (any, error) {
 // reopen opens the session's log, in the mailbox, or shows again what is open.
 func (c *conversation) reopen(ctx context.Context, set *setup, replay bool) (any, error) {
 	c.awaitIdle()
-	w := c.workshop()
+	w := c.workbench()
 	if err := set.check(); err != nil {
 		if w == nil {
 			c.abandon()
@@ -86,7 +86,7 @@ func (c *conversation) reopen(ctx context.Context, set *setup, replay bool) (any
 
 // openLog makes a session of its log. The catalogue is read first: what goes
 // wrong there leaves nothing half open.
-func (c *conversation) openLog(ctx context.Context, set *setup) (*workshop, []llm.Message, error) {
+func (c *conversation) openLog(ctx context.Context, set *setup) (*workbench, []llm.Message, error) {
 	s := c.srv
 	if err := s.opts.ConfigError; err != nil {
 		return nil, nil, internal(codeConfiguration, err.Error())
@@ -109,7 +109,7 @@ func (c *conversation) openLog(ctx context.Context, set *setup) (*workshop, []ll
 		return nil, nil, badParams("cwd: the session belongs to %s", log.CWD())
 	}
 	messages := slices.Clone(state.Messages)
-	return c.openWorkshop(ctx, set, cat, log, state), messages, nil
+	return c.openWorkbench(ctx, set, cat, log, state), messages, nil
 }
 
 // sameDir compares folders with symbolic links resolved, since clients differ in
@@ -124,7 +124,7 @@ func sameDir(a, b string) bool {
 }
 
 // replay sends the conversation so far, one update for a message or a tool.
-func (c *conversation) replay(w *workshop, messages []llm.Message) {
+func (c *conversation) replay(w *workbench, messages []llm.Message) {
 	results := make(map[int]*llm.Message) // by the index of the assistant message's call
 	for i := range messages {
 		m := &messages[i]
@@ -170,7 +170,7 @@ func imageContent(img *llm.Image) any {
 	return imageBlock{Type: "image", Data: img.Data, MimeType: img.MediaType}
 }
 
-func (c *conversation) replayAnswer(w *workshop, m *llm.Message, results map[int]*llm.Message) {
+func (c *conversation) replayAnswer(w *workbench, m *llm.Message, results map[int]*llm.Message) {
 	if m.Reasoning != nil && m.Reasoning.Text != "" {
 		c.update(chunk{thoughtChunk, textContent(clip(m.Reasoning.Text, maxField)), c.messageID()})
 	}

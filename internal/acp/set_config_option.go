@@ -19,7 +19,7 @@ func (s *Server) setConfigOption(req *jsonrpc2.Request) (any, error) {
 		if !ok {
 			return nil, badParams("the value of %.100q must be a string", id)
 		}
-		w := c.workshop()
+		w := c.workbench()
 		switch id {
 		case "mode":
 			if err := w.setMode(value); err != nil {
@@ -46,7 +46,7 @@ func (s *Server) setConfigOption(req *jsonrpc2.Request) (any, error) {
 
 // setModelValue selects the model of a value of the session's catalogue: of the
 // snapshot that was advertised, or else of a fresh one.
-func (c *conversation) setModelValue(ctx context.Context, w *workshop, value string) error {
+func (c *conversation) setModelValue(ctx context.Context, w *workbench, value string) error {
 	t, ok := c.choice(w).find(value)
 	if !ok {
 		cat := c.srv.readCatalogue(ctx)
@@ -64,7 +64,7 @@ func (c *conversation) setModelValue(ctx context.Context, w *workshop, value str
 // probeTarget selects t and waits, at most as long as a probe may take, for what
 // its engine says of it. When the provider refuses the model the old one is
 // selected again.
-func (c *conversation) probeTarget(ctx context.Context, w *workshop, t llm.Target) error {
+func (c *conversation) probeTarget(ctx context.Context, w *workbench, t llm.Target) error {
 	w.mu.Lock()
 	before, restored, past := w.selector.Target(), w.restored, len(w.past)
 	w.mu.Unlock()

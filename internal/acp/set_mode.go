@@ -14,7 +14,7 @@ func (s *Server) setMode(req *jsonrpc2.Request) (any, error) {
 		if !ok {
 			return nil, badParams("modeId must be a string")
 		}
-		w := c.workshop()
+		w := c.workbench()
 		if err := w.setMode(id); err != nil {
 			return nil, err
 		}
@@ -24,7 +24,7 @@ func (s *Server) setMode(req *jsonrpc2.Request) (any, error) {
 }
 
 // setMode changes the mode for the calls that come after.
-func (w *workshop) setMode(value string) error {
+func (w *workbench) setMode(value string) error {
 	m, err := tool.ParseMode(value)
 	if err != nil || value == "" {
 		return badParams("no mode %.100q", value)

@@ -18,7 +18,7 @@ func (s *Server) setModel(req *jsonrpc2.Request) (any, error) {
 		if t, err := llm.ParseTarget(value); err == nil && value[0] != '[' {
 			value = modelValue(t)
 		}
-		w := c.workshop()
+		w := c.workbench()
 		if err := c.setModelValue(ctx, w, value); err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func slashCommand(parts []llm.Part) (command, argument string, ok bool) {
 }
 
 // runCommand answers a command with a message.
-func (c *conversation) runCommand(ctx context.Context, w *workshop, command, argument string) error {
+func (c *conversation) runCommand(ctx context.Context, w *workbench, command, argument string) error {
 	var text string
 	var err error
 	switch command {
@@ -51,9 +51,13 @@ func (c *conversation) runCommand(ctx context.Context, w *workshop, command, arg
 	case "effort":
 		text, err = c.effortCommand(w, argument)
 	case "context":
-		text, err = contextCommand(ctx, w)
+		if err = c.ensureModel(ctx, w); err == nil {
+			text, err = contextCommand(ctx, w)
+		}
 	case "tools":
-		text, err = c.toolsCommand(ctx, w)
+		if err = c.ensureModel(ctx, w); err == nil {
+			text, err = c.toolsCommand(ctx, w)
+		}
 	}
 	if err != nil {
 		return err
@@ -62,7 +66,7 @@ func (c *conversation) runCommand(ctx context.Context, w *workshop, command, arg
 	return nil
 }
 
-func (c *conversation) modelCommand(ctx context.Context, w *workshop, argument string) (string, error) {
+func (c *conversation) modelCommand(ctx context.Context, w *workbench, argument string) (string, error) {
 	if argument != "" {
 		t, err := llm.ParseTarget(argument)
 		if err != nil {
@@ -92,7 +96,7 @@ func (c *conversation) modelCommand(ctx context.Context, w *workshop, argument s
 	return text, nil
 }
 
-func (c *conversation) effortCommand(w *workshop, argument string) (string, error) {
+func (c *conversation) effortCommand(w *workbench, argument string) (string, error) {
 	if argument != "" {
 		e, err := llm.ParseEffort(strings.ToLower(argument))
 		if err != nil {
@@ -106,9 +110,12 @@ func (c *conversation) effortCommand(w *workshop, argument string) (string, erro
 	return fmt.Sprintf("Effort: %s (%s)", effortNames[e].name, describeEffort(e, &snapshot, c.srv.policy())), nil
 }
 
+// emptyPrompt stands for the next message when its request is planned.
+var emptyPrompt = []llm.Part{llm.Text("")}
+
 // contextCommand shows the plan of the next request as a table.
-func contextCommand(ctx context.Context, w *workshop) (string, error) {
-	plan, err := w.agent.Preview(ctx, nil)
+func contextCommand(ctx context.Context, w *workbench) (string, error) {
+	plan, err := w.agent.Preview(ctx, emptyPrompt)
 	var report *budget.Report
 	if overflow, ok := errors.AsType[*budget.OverflowError](err); ok {
 		report = &overflow.Report
@@ -144,8 +151,8 @@ func contextCommand(ctx context.Context, w *workshop) (string, error) {
 	return b.String(), nil
 }
 
-func (c *conversation) toolsCommand(ctx context.Context, w *workshop) (string, error) {
-	plan, err := w.agent.Preview(ctx, nil)
+func (c *conversation) toolsCommand(ctx context.Context, w *workbench) (string, error) {
+	plan, err := w.agent.Preview(ctx, emptyPrompt)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
@@ -113,8 +115,12 @@ func (oc *openCard) finishTerminal(update *toolCall, r tool.Result) {
 	}
 	update.Content = []any{terminalContent{"terminal", oc.call.ID}}
 	exit := terminalExit{ID: oc.call.ID}
-	if r.Status == tool.StatusOK {
-		exit.Code = new(int)
+	// A result ends with a line that says how the command did; there is no code
+	// where a signal or a limit ended it.
+	var code int
+	last := r.Text[strings.LastIndexByte(r.Text, '\n')+1:]
+	if _, err := fmt.Sscanf(last, "[exit code %d", &code); err == nil {
+		exit.Code = &code
 	}
 	meta := map[string]any{"terminal_exit": exit}
 	if rest != "" {

@@ -15,7 +15,7 @@ import (
 // that runs the turn, except that a timer sends the output of a running tool.
 type turn struct {
 	c      *conversation
-	w      *workshop
+	w      *workbench
 	client *client
 
 	kind      string // of the message that is being streamed, "" for none
@@ -46,7 +46,7 @@ type openCard struct {
 	timer    *time.Timer
 }
 
-func newTurn(c *conversation, w *workshop) *turn {
+func newTurn(c *conversation, w *workbench) *turn {
 	return &turn{c: c, w: w, client: c.srv.client.Load(), cards: make(map[string]*openCard), added: make(chan struct{})}
 }
 
@@ -237,7 +237,7 @@ func (t *turn) closeCards() {
 
 // afterTurn does what follows a turn, before its answer: the title of a new
 // session, and options that have changed.
-func (c *conversation) afterTurn(w *workshop) {
+func (c *conversation) afterTurn(w *workbench) {
 	title := w.agent.Title()
 	w.mu.Lock()
 	changed := title != w.title

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,8 @@ type Message struct {
 	Result json.RawMessage `json:"result"`
 	Error  *Error          `json:"error"`
 	Raw    string          `json:"-"`
+
+	update *Update // nil if it is none
 }
 
 // Error is an error answer.
@@ -155,6 +158,10 @@ func (e *Editor) take(text string) {
 	}
 	m.Raw = text
 	e.mu.Lock()
+	if u, ok := updateOf(&m); ok {
+		u.Place = len(e.messages)
+		m.update = &u
+	}
 	e.rules.check(&m, e.methods, e.sessions)
 	e.messages = append(e.messages, m)
 	e.wake()
@@ -234,15 +241,8 @@ func (e *Editor) Prepare(method string, params any) *Request {
 	key := fmt.Sprint(r.ID)
 	e.methods[key] = method
 	r.Line = encode(map[string]any{"jsonrpc": "2.0", "id": r.ID, "method": method, "params": params})
-	if method == "session/prompt" {
-		var p struct {
-			SessionID string `json:"sessionId"`
-			Params    struct {
-				SessionID string `json:"sessionId"`
-			} `json:"params"`
-		}
-		_ = json.Unmarshal([]byte(r.Line), &p)
-		e.sessions[key] = p.Params.SessionID
+	if p, ok := params.(map[string]any); ok && method == "session/prompt" {
+		e.sessions[key], _ = p["sessionId"].(string)
 	}
 	return r
 }
@@ -377,19 +377,15 @@ func (e *Editor) Transcript() string {
 // Updates returns the updates of a session, or of all for "", of the kinds
 // given, or of all.
 func (e *Editor) Updates(session string, kinds ...string) []Update {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var list []Update
-	for place, m := range e.Messages() {
-		u, ok := updateOf(&m)
-		if !ok || session != "" && u.Session != session {
+	for _, m := range e.messages {
+		u := m.update
+		if u == nil || session != "" && u.Session != session || len(kinds) > 0 && !slices.Contains(kinds, u.Kind) {
 			continue
 		}
-		for i := 0; i <= len(kinds); i++ {
-			if len(kinds) == 0 || i < len(kinds) && kinds[i] == u.Kind {
-				u.Place = place
-				list = append(list, u)
-				break
-			}
-		}
+		list = append(list, *u)
 	}
 	return list
 }

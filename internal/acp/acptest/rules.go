@@ -42,8 +42,8 @@ func (r *rules) check(m *Message, methods, sessions map[string]string) {
 	}
 	switch {
 	case m.Method == "session/update":
-		if u, ok := updateOf(m); ok {
-			r.update(&u, methods, sessions)
+		if m.update != nil {
+			r.update(m.update, methods, sessions)
 		} else {
 			r.t.Errorf("not an update: %.200s", m.Raw)
 		}
