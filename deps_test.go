@@ -40,6 +40,7 @@ var imports = map[string][]string{
 		"internal/agent", "internal/session", "internal/target", "internal/catalog", "internal/picker",
 		"internal/budget", "internal/tool", "internal/jsonrpc2",
 	},
+	"internal/hosted": {"internal/engine"},
 	"internal/config": nil,
 	"cmd/drover":      {"*"},
 
@@ -69,6 +70,8 @@ var owners = map[string][]string{
 	"github.com/bmatcuk/doublestar/v4":                      {"internal/tool"},
 	"github.com/aymanbagabas/go-udiff":                      {"internal/tool"},
 	"github.com/gofrs/flock":                                {"internal/session"},
+	"charm.land/catwalk/pkg/catwalk":                        {"internal/hosted"},
+	"charm.land/catwalk/pkg/embedded":                       {"internal/hosted"},
 	"github.com/rivo/uniseg":                                {"internal/budget"},
 	"golang.org/x/image/webp":                               {"internal/llm"},
 	"golang.org/x/sys/unix":                                 {"cmd/drover"},

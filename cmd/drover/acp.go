@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +33,7 @@ func (a *app) serveACP(ctx context.Context) error {
 		return err
 	}
 	opts := &acp.Options{
-		Registry: &a.registry, Targets: &a.targets, Ready: a.connect,
+		Registry: &a.registry, Targets: &a.targets, Ready: a.ready,
 		Version: version(), Logger: a.logger,
 	}
 	s, err := a.settings()
@@ -43,4 +45,15 @@ func (a *app) serveACP(ctx context.Context) error {
 		opts.Agent = a.agentOptions(s)
 	}
 	return acp.Serve(ctx, a.stdin, out, opts)
+}
+
+// ready connects, and says what was tried when there is no engine.
+func (a *app) ready(ctx context.Context) error {
+	if err := a.connect(ctx); err != nil {
+		return err
+	}
+	if a.discovery != nil && len(a.registry.Providers()) == 0 {
+		return errors.New(strings.ReplaceAll(a.discovery.String(), "\n", "; "))
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -43,12 +44,17 @@ type app struct {
 	mu        sync.Mutex
 	connected bool
 	engines   []*engine.Engine
+	providers []online          // on the internet
+	hasOnline bool              // they were added
 	discovery *engine.Discovery // nil when engines are configured
 }
 
 func (a *app) close() {
 	for _, e := range a.engines {
 		e.Close()
+	}
+	for _, p := range a.providers {
+		p.Close()
 	}
 	for _, c := range a.closers {
 		if err := c(); err != nil {
@@ -71,10 +77,14 @@ func (a *app) load() (*config.Config, error) {
 
 // settings are the flags and the configuration together.
 type settings struct {
-	target llm.Target // zero if nothing chooses one
-	effort llm.Effort
-	mode   tool.Mode
-	policy *budget.Policy
+	// target and effort are what the flags say, else the configuration; zero if
+	// neither does. flagTarget and flagEffort say that it was the flags: they
+	// outweigh what a session was left with.
+	target                 llm.Target
+	effort                 llm.Effort
+	flagTarget, flagEffort bool
+	mode                   tool.Mode
+	policy                 *budget.Policy
 }
 
 func (a *app) settings() (*settings, error) {
@@ -82,18 +92,23 @@ func (a *app) settings() (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{target: cfg.Model}
-	if a.flags.model != "" {
+	if a.flags.keyEnv != "" && a.flags.url == "" && a.flags.preset == "" {
+		return nil, usageError("--key-env is the key for --url or --preset: name one of them too")
+	}
+	s := &settings{target: cfg.Model, flagTarget: a.flags.model != "" || a.flags.url != "" || a.flags.preset != ""}
+	switch {
+	case a.flags.model != "":
 		if s.target, err = a.parseModel(a.flags.model); err != nil {
 			return nil, usageError("--model: %w", err)
 		}
-	} else if a.flags.url != "" {
-		s.target = llm.Target{}
+	case s.flagTarget:
+		s.target = llm.Target{} // of an engine that is not looked at
 	}
 	if s.effort, err = llm.ParseEffort(a.flags.effort); err != nil {
 		return nil, usageError("--effort: %w", err)
 	}
-	s.effort = s.effort.Or(cfg.Effort).Or(llm.DefaultEffort)
+	s.flagEffort = s.effort != 0
+	s.effort = s.effort.Or(cfg.Effort)
 	mode := cfg.Mode
 	if a.flags.mode != "" {
 		mode = a.flags.mode
@@ -115,10 +130,10 @@ func (a *app) settings() (*settings, error) {
 	return s, nil
 }
 
-// parseModel reads --model. With --url the engine is known, so that the model
-// alone is enough; its id may hold slashes.
+// parseModel reads --model. With --url or --preset the engine is known, so that
+// the model alone is enough; its id may hold slashes.
 func (a *app) parseModel(s string) (llm.Target, error) {
-	if a.flags.url == "" {
+	if a.flags.url == "" && a.flags.preset == "" {
 		return llm.ParseTarget(s)
 	}
 	route, err := a.urlRoute()
@@ -134,7 +149,7 @@ func (a *app) urlRoute() (string, error) {
 	return string(p), err
 }
 
-// connect builds and registers the engines: that of --url, those of the
+// connect builds and registers the engines: that of --url or --preset, those of the
 // configuration, or those that are found on this machine. Without any engine it
 // looks again at the next call.
 func (a *app) connect(ctx context.Context) error {
@@ -147,18 +162,17 @@ func (a *app) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var configured []config.Engine
-	switch {
-	case a.flags.url != "":
-		e, err := a.urlEngine()
+	providers, err := a.online(cfg)
+	if err != nil {
+		return err
+	}
+	configured := cfg.Engines
+	if a.flags.url != "" || a.flags.preset != "" {
+		e, err := a.flagEngine()
 		if err != nil {
 			return err
 		}
 		configured = []config.Engine{e}
-	case a.flags.preset != "":
-		configured = []config.Engine{{Name: a.flags.preset, Preset: a.flags.preset}}
-	default:
-		configured = cfg.Engines
 	}
 	for i := range configured {
 		if err := a.addConfigured(&configured[i]); err != nil {
@@ -172,15 +186,16 @@ func (a *app) connect(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(a.engines) == 0 {
-			return nil
-		}
 	}
-	a.connected = true
+	if err := a.addOnline(providers); err != nil {
+		return err
+	}
+	a.connected = len(a.engines) > 0
 	return nil
 }
 
-func (a *app) urlEngine() (config.Engine, error) {
+// flagEngine is the engine that --url and --preset name.
+func (a *app) flagEngine() (config.Engine, error) {
 	route, err := a.urlRoute()
 	if err != nil {
 		return config.Engine{}, usageError("--preset: %w", err)
@@ -194,8 +209,11 @@ func (a *app) urlEngine() (config.Engine, error) {
 
 func (a *app) addConfigured(c *config.Engine) error {
 	where := "engines." + c.Name
-	if a.flags.url != "" {
+	switch {
+	case a.flags.url != "":
 		where = "--url"
+	case a.flags.preset != "":
+		where = "--preset"
 	}
 	preset, err := engine.ParsePreset(c.Preset)
 	if err != nil {
@@ -221,8 +239,9 @@ func (a *app) addConfigured(c *config.Engine) error {
 		opts.Profiles[m.ID] = m.Profile
 	}
 	if c.Key != "" {
+		// A key that cannot be had is this engine's trouble and no other's.
 		if opts.Key, err = config.Credential(c.Key); err != nil {
-			return &statusError{status: exitUsage, err: fmt.Errorf("%s: %w", where, err)}
+			opts.KeyErr = llm.Errorf(llm.CodeOf(err), "%s: %w", where, err)
 		}
 	}
 	return a.add(c.Name, ep, preset, opts)
@@ -251,6 +270,9 @@ func (a *app) engine(route string) *engine.Engine {
 // default. note tells the person when drover chose.
 func (a *app) choose(ctx context.Context, configured llm.Target) (t llm.Target, note string, err error) {
 	if !configured.IsZero() {
+		if err := a.named(configured.Provider); err != nil {
+			return llm.Target{}, "", err
+		}
 		if _, err := a.registry.Lookup(configured.Provider); err != nil {
 			return llm.Target{}, "", a.unknownProvider(configured.Provider)
 		}
@@ -275,7 +297,7 @@ func (a *app) sessions() *session.Store {
 // agentOptions are what every session of the process has in common.
 func (a *app) agentOptions(s *settings) agent.Options {
 	o := agent.Options{
-		Environ: config.Environment(), Policy: s.policy, Logger: a.logger,
+		Environ: withoutVariables(config.Environment(), a.keyVariables()), Policy: s.policy, Logger: a.logger,
 		ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions,
 	}
 	if a.dirs.Cache != "" {
@@ -291,4 +313,26 @@ func workDir() (string, error) {
 		return "", usageError("the current folder: %w", err)
 	}
 	return filepath.EvalSymlinks(dir)
+}
+
+// keyVariables are the environment variables that hold keys of engines. Commands
+// that tools run do not see them, whatever they are called.
+func (a *app) keyVariables() []string {
+	var names []string
+	if a.flags.keyEnv != "" {
+		names = append(names, a.flags.keyEnv)
+	}
+	for _, ref := range a.config.KeyReferences() {
+		if name, ok := strings.CutPrefix(ref, "env:"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func withoutVariables(environ, names []string) []string {
+	return slices.DeleteFunc(environ, func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(names, name)
+	})
 }

@@ -5,25 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
-
-	"golang.org/x/term"
 
 	"github.com/drover-dev/drover/internal/tool"
 )
 
 // terminalApprover asks on the terminal of the process, also when stdin and
-// stdout are something else.
+// stdout are something else. One question is asked at a time.
 type terminalApprover struct {
-	stderr io.Writer
-	tty    *os.File // opened at the first question, nil while there is none
-	lines  chan string
-}
-
-func newTerminalApprover(stderr io.Writer) *terminalApprover {
-	return &terminalApprover{stderr: stderr}
+	out   *os.File // opened at the first question, nil while there is none
+	lines chan string
+	asked bool
 }
 
 // errNoTerminal tells the model and the person what would allow a call.
@@ -37,13 +30,18 @@ func (t *terminalApprover) Approve(ctx context.Context, q *tool.Question) (tool.
 	if err := t.open(); err != nil {
 		return tool.RejectOnce, errNoTerminal
 	}
-	fmt.Fprintf(t.tty, "\n%s\n", questionText(q))
+	// What was typed before the question was there is no answer to it.
+	for t.asked && len(t.lines) > 0 {
+		<-t.lines
+	}
+	t.asked = true
+	always := ""
+	if len(q.Action.Scopes) > 0 {
+		always = fmt.Sprintf(", a = always for %s", printable(strings.Join(q.Action.Scopes, ", ")))
+	}
+	fmt.Fprintf(t.out, "\n%s\n", questionText(q))
 	for {
-		always := ""
-		if len(q.Action.Scopes) > 0 {
-			always = fmt.Sprintf(", a = always for %s", strings.Join(q.Action.Scopes, ", "))
-		}
-		fmt.Fprintf(t.tty, "Allow? [y = yes%s, n = no, never] ", always)
+		fmt.Fprintf(t.out, "Allow? [y = yes%s, n = no, never] ", always)
 		select {
 		case line, ok := <-t.lines:
 			if !ok {
@@ -53,32 +51,37 @@ func (t *terminalApprover) Approve(ctx context.Context, q *tool.Question) (tool.
 				return d, nil
 			}
 		case <-ctx.Done():
-			fmt.Fprintln(t.tty)
+			fmt.Fprintln(t.out)
 			return tool.Cancelled, nil
 		}
 	}
 }
 
+// maxTyped is how many lines are kept that nobody asked for yet.
+const maxTyped = 16
+
 // open opens the terminal and starts reading its lines.
 func (t *terminalApprover) open() error {
-	if t.tty != nil {
+	if t.out != nil {
 		return nil
 	}
-	tty, err := openTerminal()
+	in, out, err := openTerminal()
 	if err != nil {
 		return err
 	}
-	if !term.IsTerminal(int(tty.Fd())) {
-		tty.Close()
-		return errNoTerminal
+	if !isTerminal(in) {
+		return errors.Join(errNoTerminal, in.Close())
 	}
-	t.tty, t.lines = tty, make(chan string)
+	t.out, t.lines = out, make(chan string, maxTyped)
 	// The goroutine ends with the process: a read of a terminal cannot be
 	// interrupted.
 	go func() {
 		defer close(t.lines)
-		for s := bufio.NewScanner(tty); s.Scan(); {
-			t.lines <- s.Text()
+		for s := bufio.NewScanner(in); s.Scan(); {
+			select {
+			case t.lines <- s.Text():
+			default: // more than anybody was asked for
+			}
 		}
 	}()
 	return nil
@@ -113,29 +116,4 @@ func questionText(q *tool.Question) string {
 		lines = append(lines[:maxQuestionDiff], fmt.Sprintf("[%d more lines]", more))
 	}
 	return text + "\n" + strings.Join(lines, "\n")
-}
-
-// printable takes out control characters, with which a model could paint over
-// the question.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r < ' ', r >= 0x7f && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-}
-
-// sameTerminal reports whether both streams are one, or terminals both, so that
-// what is written to one is seen in the lines of the other.
-func sameTerminal(a, b io.Writer) bool {
-	if a == b {
-		return true
-	}
-	fa, okA := a.(*os.File)
-	fb, okB := b.(*os.File)
-	return okA && okB && term.IsTerminal(int(fa.Fd())) && term.IsTerminal(int(fb.Fd()))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/engine"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/practice"
@@ -33,10 +34,10 @@ folder and answers. Nothing is written and nothing leaves this machine.`,
 const demoRoute = "practice"
 
 func (a *app) demo(ctx context.Context) error {
-	s, err := a.settings()
-	if err != nil {
-		return err
-	}
+	// The demo is the same whatever is configured, and works with a broken
+	// configuration too.
+	policy, _ := budget.PolicyByVersion(budget.DefaultVersion)
+	s := &settings{effort: llm.DefaultEffort, policy: policy}
 	server, err := practice.Start(ctx)
 	if err != nil {
 		return err
@@ -68,12 +69,11 @@ func (a *app) demo(ctx context.Context) error {
 	}
 	sel := target.NewSelector(&a.registry, &a.targets, s.effort)
 	sel.Select(ctx, t)
-	opts := a.agentOptions(s)
+	opts := &agent.Options{Policy: policy, NoInstructions: true, Gate: tool.NewGate(tool.ModeReadOnly), Logger: a.logger}
 	if opts.Dir, err = workDir(); err != nil {
 		return err
 	}
-	opts.Gate = tool.NewGate(tool.ModeReadOnly)
-	ag := agent.New(sel, log, state, nil, &opts)
+	ag := agent.New(sel, log, state, nil, opts)
 	defer ag.Close()
 
 	const prompt = "What is in this folder?"

@@ -14,41 +14,53 @@ import (
 
 // explain turns an error into words: what happened, and below it what to do.
 func explain(err error) string {
-	text := err.Error()
+	text := printable(words(err))
 	if text == "" {
 		return ""
 	}
-	if _, ok := errors.AsType[*budget.OverflowError](err); ok {
-		return text // it holds its figures and its suggestion
-	}
-	if h := hint(err); h != "" {
-		text += "\n  " + h
+	for _, h := range ways(err) {
+		text += "\n  " + printable(h)
 	}
 	return text
 }
 
-// hint says what a person can do about an error, "" if there is nothing to say.
-func hint(err error) string {
-	if _, ok := errors.AsType[*budget.OverflowError](err); ok {
-		return ""
+// words say what happened, without what to do about it.
+func words(err error) string {
+	if overflow, ok := errors.AsType[*budget.OverflowError](err); ok && overflow.Report.Failure != nil {
+		return overflow.Report.Failure.Message
+	}
+	return err.Error()
+}
+
+// hint is what a person can do about an error, "" if there is nothing to say.
+func hint(err error) string { return strings.Join(ways(err), " ") }
+
+// ways are what a person can do about an error, one a line.
+func ways(err error) []string {
+	if overflow, ok := errors.AsType[*budget.OverflowError](err); ok {
+		return strings.Split(overflow.Suggestion, "; ")
 	}
 	if busy, ok := errors.AsType[*session.InUseError](err); ok {
-		return fmt.Sprintf("Process %d has the session open. Close it there, or start a new session.", busy.PID)
+		return []string{fmt.Sprintf("Process %d has the session open. Close it there, or start a new session.", busy.PID)}
 	}
 	e, ok := errors.AsType[*llm.Error](err)
-	if !ok {
-		return ""
+	switch {
+	case !ok:
+		return nil
+	case e.Loading:
+		return []string{"The engine is loading the model. Wait a little."}
+	case e.Code == llm.CodeAuth && strings.Contains(e.Message, "needs a key"):
+		return []string{"Name a key with key = \"env:NAME\" in the configuration, or with --key-env NAME beside --url."}
+	case e.Code == llm.CodeTransport && !e.Unreached:
+		return []string{"The connection broke. Look at the engine's log, and check the url."}
 	}
 	if h, ok := hints[e.Code]; ok {
-		return h
-	}
-	if e.Status == http.StatusNotFound && strings.Contains(e.Message, "not found") {
-		return hints[llm.CodeUnknownModel]
+		return []string{h}
 	}
 	if e.Status == http.StatusNotFound {
-		return "Something answers there that is no OpenAI-compatible engine, or its root is another: the url is what stands in front of /v1/models."
+		return []string{"Something answers there that is no OpenAI-compatible engine, or its root is another: the url is what stands in front of /v1/models."}
 	}
-	return ""
+	return nil
 }
 
 var hints = map[llm.Code]string{
@@ -96,11 +108,14 @@ func (a *app) noModel(listings []catalog.Listing) error {
 		b.WriteString("\n  Start an engine (ollama serve; llama-server -m MODEL.gguf), or name one with --url URL --preset PRESET." +
 			"\n  drover demo shows everything without an engine.")
 	}
-	return errors.New(b.String())
+	return &llm.Error{Code: llm.CodeNoModel, Message: b.String()}
 }
 
 // unknownProvider is the error of a model whose provider is not there.
 func (a *app) unknownProvider(route string) error {
+	if text := a.inCatalogue(route); text != "" {
+		return usageError("%s", text)
+	}
 	var known []string
 	for _, p := range a.registry.Providers() {
 		known = append(known, p.ID)

@@ -14,7 +14,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/budget"
+	"github.com/drover-dev/drover/internal/llm"
 )
 
 // Exit statuses.
@@ -28,10 +30,19 @@ const (
 )
 
 func main() {
+	os.Exit(runProcess())
+}
+
+// runProcess is run with the process's own arguments, streams and signals. The
+// first interrupt cancels, the second ends the process.
+func runProcess() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	// A reader that is gone shall be an error of a write and not the end of the
+	// process. Caught and not ignored: children would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 // run is the whole program. stdin, stdout and stderr are those of the process
@@ -48,11 +59,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
+	chosen := status(ctx, err)
+	if chosen == exitCancelled && err.Error() != "" {
+		err = errCancelled
+	}
 	if text := explain(err); text != "" {
 		fmt.Fprintln(stderr, "drover: "+text)
 	}
-	return status(ctx, err)
+	return chosen
 }
+
+// errCancelled is all there is to say of a command that was interrupted.
+var errCancelled = errors.New("cancelled")
 
 // statusError is an error whose exit status is chosen and whose text, if any,
 // is all there is to say.
@@ -82,14 +100,17 @@ func status(ctx context.Context, err error) int {
 	if e, ok := errors.AsType[*statusError](err); ok {
 		return e.status
 	}
-	if _, ok := errors.AsType[*budget.OverflowError](err); ok {
-		return exitNoFit
-	}
 	switch {
 	case errors.Is(err, syscall.EPIPE):
 		return exitBrokenPipe
 	case ctx.Err() != nil:
 		return exitCancelled
+	}
+	switch overflow, _ := errors.AsType[*budget.OverflowError](err); {
+	case overflow != nil && agent.Code(err) != llm.CodeContextWindowExceeded:
+		return exitUsage // the conversation or the model is no valid one
+	case agent.Code(err) == llm.CodeContextWindowExceeded:
+		return exitNoFit
 	}
 	return exitFailed
 }

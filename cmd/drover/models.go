@@ -57,12 +57,17 @@ func (a *app) models(ctx context.Context, o *modelsOptions) error {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
+	if err := a.named(o.provider); err != nil {
+		return err
+	}
 	listings := a.registry.All(ctx)
 	if o.provider != "" {
 		if listings, err = a.only(listings, o.provider); err != nil {
 			return err
 		}
 	}
+	standard, _ := picker.Default(s.target, listings)
+	none := a.noModel(listings)
 	shown := 0
 	for i := range listings {
 		l := &listings[i]
@@ -72,13 +77,12 @@ func (a *app) models(ctx context.Context, o *modelsOptions) error {
 		l.Models = picker.Order(l.Models)
 		shown += len(l.Models)
 	}
-	if shown == 0 && len(a.registry.Providers()) <= 1 {
-		return a.noModel(listings)
+	if shown == 0 && len(a.registry.Providers()) <= 1 && !o.json {
+		return none
 	}
 	if o.probe {
 		a.probeAll(ctx, listings)
 	}
-	standard, _ := picker.Default(s.target, listings)
 	if o.json {
 		err = printModelsJSON(a.stdout, listings, standard)
 	} else {
@@ -163,7 +167,7 @@ func printModels(w io.Writer, listings []catalog.Listing, standard llm.Target) e
 			if m.Target() == standard {
 				mark = "*"
 			}
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", mark, m.Target(), shortWindow(&m.Window),
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", mark, printable(m.Target().String()), shortWindow(&m.Window),
 				yesNo(m.Capabilities.Tools.Support), yesNo(m.Capabilities.Vision.Support),
 				yesNo(m.Capabilities.Reasoning.Support), badges(m))
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,19 +38,19 @@ file or on stdin, or the id of a session.
 
 Exit status: 0 it fits; 2 the input is no valid request; 3 it does not fit.`,
 		Args: oneArgument("FILE, - or SESSION"),
-		RunE: func(_ *cobra.Command, args []string) error { return a.plan(args[0], &o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.plan(cmd.Context(), args[0], &o) },
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.window, "window", 0, "the context window in `TOKENS` (default: the session's, else 8192)")
 	f.IntVar(&o.maxTokens, "max-tokens", 0, "the output asked for in `TOKENS` (default: the request's, else the effort's)")
-	f.StringVar(&a.flags.effort, "effort", "", "graze, trot, climb or summit (default climb)")
-	f.IntVar(&a.flags.policy, "policy", 0, "the budget's policy: 1 or 2 (default 2)")
+	f.StringVar(&a.flags.effort, "effort", "", "the `EFFORT`: graze, trot, climb or summit (default climb)")
+	f.IntVar(&a.flags.policy, "policy", 0, "the `NUMBER` of the budget's policy: 1 or 2 (default 2)")
 	f.BoolVar(&o.json, "json", false, "print the report and the request as JSON")
 	a.complete(cmd, "effort", effortNames)
 	return cmd
 }
 
-func (a *app) plan(name string, o *planOptions) error {
+func (a *app) plan(ctx context.Context, name string, o *planOptions) error {
 	s, err := a.settings()
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (a *app) plan(name string, o *planOptions) error {
 	if o.window < 0 || o.maxTokens < 0 {
 		return usageError("--window and --max-tokens want a positive number of tokens")
 	}
-	in, err := a.planInput(name)
+	in, err := a.planInput(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (a *app) noPlan(err error, o *planOptions) error {
 }
 
 // planInput reads a file, stdin or a session.
-func (a *app) planInput(name string) (*budget.Input, error) {
+func (a *app) planInput(ctx context.Context, name string) (*budget.Input, error) {
 	var r io.Reader
 	if name == "-" {
 		r = a.stdin
@@ -129,12 +130,9 @@ func (a *app) planInput(name string) (*budget.Input, error) {
 		defer f.Close()
 		r = f
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxPlanInput+1))
+	data, err := readAll(ctx, r, name, maxPlanInput)
 	if err != nil {
-		return nil, usageError("%s: %w", name, err)
-	}
-	if len(data) > maxPlanInput {
-		return nil, usageError("%s: more than %d bytes", name, maxPlanInput)
+		return nil, err
 	}
 	req, err := openai.DecodeRequest(data)
 	if err != nil {
@@ -172,21 +170,29 @@ func printPlan(w io.Writer, r *budget.Report) error {
 		clamped = fmt.Sprintf(" (%d were asked for)", r.RequestedOutputTokens)
 	}
 	fmt.Fprintf(w, "output %d%s, safety %d, left for the input %d\n\n", r.OutputReserve, clamped, r.SafetyReserve, r.InputBudget)
-	fmt.Fprintln(tw, "\tbefore\tafter\t")
-	for _, row := range []struct {
-		name          string
-		before, after int
-	}{
-		{"request", r.BreakdownBefore.Request, r.BreakdownAfter.Request},
-		{"system", r.BreakdownBefore.System, r.BreakdownAfter.System},
-		{"memory", r.BreakdownBefore.Memory, r.BreakdownAfter.Memory},
-		{"tool schemas", r.BreakdownBefore.ToolSchemas, r.BreakdownAfter.ToolSchemas},
-		{"conversation", r.BreakdownBefore.Exchanges, r.BreakdownAfter.Exchanges},
-		{"together", r.EstimatedBefore, r.BreakdownAfter.Total()},
-	} {
-		fmt.Fprintf(tw, "%s\t%d\t%d\t\n", row.name, row.before, row.after)
+	columns := []int{0, 1}
+	if r.Failure != nil { // there is no after
+		columns = []int{0}
 	}
-	if err := tw.Flush(); err != nil {
+	fmt.Fprintln(tw, strings.Join([]string{"", "before", "after"}[:len(columns)+1], "\t")+"\t")
+	for _, row := range []struct {
+		name   string
+		tokens [2]int
+	}{
+		{"request", [2]int{r.BreakdownBefore.Request, r.BreakdownAfter.Request}},
+		{"system", [2]int{r.BreakdownBefore.System, r.BreakdownAfter.System}},
+		{"memory", [2]int{r.BreakdownBefore.Memory, r.BreakdownAfter.Memory}},
+		{"tool schemas", [2]int{r.BreakdownBefore.ToolSchemas, r.BreakdownAfter.ToolSchemas}},
+		{"conversation", [2]int{r.BreakdownBefore.Exchanges, r.BreakdownAfter.Exchanges}},
+		{"together", [2]int{r.EstimatedBefore, r.BreakdownAfter.Total()}},
+	} {
+		fmt.Fprint(tw, row.name, "\t")
+		for _, i := range columns {
+			fmt.Fprint(tw, row.tokens[i], "\t")
+		}
+		fmt.Fprintln(tw)
+	}
+	if err := tw.Flush(); err != nil || r.Failure != nil {
 		return err
 	}
 	if r.Anchor != nil {

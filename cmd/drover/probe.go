@@ -31,7 +31,7 @@ request to the model will look like.`,
 		},
 	}
 	a.engineFlags(cmd)
-	cmd.Flags().StringVar(&a.flags.effort, "effort", "", "graze, trot, climb or summit (default climb)")
+	cmd.Flags().StringVar(&a.flags.effort, "effort", "", "the `EFFORT`: graze, trot, climb or summit (default climb)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	a.complete(cmd, "effort", effortNames)
 	return cmd
@@ -49,30 +49,23 @@ func (a *app) probe(ctx context.Context, model string, asJSON bool) error {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	e := a.engine(t.Provider)
-	if e == nil {
-		return a.unknownProvider(t.Provider)
-	}
-	// The list tells an engine that does not answer from one that says little.
-	if health := e.Health(ctx); health.Err != nil {
-		return fmt.Errorf("%s: %w", t.Provider, health.Err)
-	}
-	info, err := e.Describe(ctx, t)
+	info, endpoint, err := a.asked(ctx, t)
 	if err != nil {
 		return err
 	}
 	snap := info.Snapshot(s.effort, nil)
-	fields, err := requestFields(&snap, s.policy)
-	if err != nil {
-		return err
-	}
+	// A window that holds no request at all is a fact to show like the others.
+	fields, unfit := requestFields(&snap, s.policy)
 	if asJSON {
 		return printJSON(a.stdout, struct {
 			llm.ModelInfo
-			Request json.RawMessage `json:"request"`
+			Request json.RawMessage `json:"request,omitempty"`
 		}{info, fields})
 	}
-	return printProbe(a.stdout, &info, e.Endpoint().String(), &snap, fields)
+	if err := printProbe(a.stdout, &info, endpoint, &snap, fields); err != nil {
+		return err
+	}
+	return unfit
 }
 
 // requestFields is what a request to the model holds beside its messages. It is
@@ -126,7 +119,9 @@ func printProbe(w io.Writer, info *llm.ModelInfo, endpoint string, snap *llm.Sna
 	for _, n := range info.Notes {
 		fmt.Fprintf(tw, "note\t%s\n", n)
 	}
-	fmt.Fprintf(tw, "request\t%s\n", fields)
+	if fields != nil {
+		fmt.Fprintf(tw, "request\t%s\n", fields)
+	}
 	return tw.Flush()
 }
 
@@ -134,6 +129,6 @@ func printProbe(w io.Writer, info *llm.ModelInfo, endpoint string, snap *llm.Sna
 func fact(w io.Writer, name, value string, evidence []llm.Evidence) {
 	fmt.Fprintf(w, "%s\t%s\n", name, value)
 	for _, e := range evidence {
-		fmt.Fprintf(w, "\t  %s  %s = %s\n", e.Endpoint, e.Field, e.Value)
+		fmt.Fprintf(w, "\t  %s  %s = %s\n", e.Endpoint, printable(e.Field), printable(e.Value))
 	}
 }

@@ -49,7 +49,7 @@ and SGLang on their default ports. "drover demo" needs no engine at all.`,
 	})
 	root.PersistentFlags().StringVar(&a.flags.logFile, "log-file", "", "write diagnostics to `FILE`")
 	root.PersistentFlags().StringVar(&a.flags.level, "log-level", "", "write diagnostics of `LEVEL` (debug, info, warn, error) and above")
-	root.AddCommand(newRun(a), newACP(a), newModels(a), newProbe(a), newPlan(a), newDemo(a), newVersion(a))
+	root.AddCommand(newRun(a), newACP(a), newModels(a), newEngines(a), newProbe(a), newAuth(a), newConfig(a), newDoctor(a), newPlan(a), newSessions(a), newDemo(a), newVersion(a))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
 }
@@ -82,7 +82,7 @@ func oneArgument(name string) cobra.PositionalArgs {
 func (a *app) engineFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.flags.url, "url", "", "use the engine at `URL` and no other")
-	f.StringVar(&a.flags.preset, "preset", "", "the engine's kind: ollama, llamacpp, lmstudio, omlx, vmlx, vllm, sglang, custom")
+	f.StringVar(&a.flags.preset, "preset", "", "the engine's `KIND`: ollama, llamacpp, lmstudio, omlx, vmlx, vllm, sglang, custom")
 	f.StringVar(&a.flags.keyEnv, "key-env", "", "take the key for --url from the environment variable `NAME`")
 	a.complete(cmd, "preset", func() []string {
 		var names []string
@@ -97,9 +97,9 @@ func (a *app) engineFlags(cmd *cobra.Command) {
 func (a *app) turnFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.flags.model, "model", "", "the model, `PROVIDER/MODEL`; with --url the model alone")
-	f.StringVar(&a.flags.effort, "effort", "", "graze, trot, climb or summit (default climb)")
-	f.StringVar(&a.flags.mode, "mode", "", "what runs without asking: ask, edit, read-only or full (default ask)")
-	f.IntVar(&a.flags.policy, "policy", 0, "the budget's policy: 1 or 2 (default 2)")
+	f.StringVar(&a.flags.effort, "effort", "", "the `EFFORT`: graze, trot, climb or summit (default climb)")
+	f.StringVar(&a.flags.mode, "mode", "", "the `MODE`, what runs without asking: ask, edit, read-only or full (default ask)")
+	f.IntVar(&a.flags.policy, "policy", 0, "the `NUMBER` of the budget's policy: 1 or 2 (default 2)")
 	a.complete(cmd, "effort", effortNames)
 	a.complete(cmd, "mode", modeNames)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -62,59 +63,61 @@ Exit status: 0 done; 1 the turn failed or its answer reached the token limit;
 }
 
 func (a *app) run(ctx context.Context, prompt string, o *runOptions) error {
-	var rep reporter = newTextReporter(a.stdout, a.stderr)
-	if o.json {
-		rep = newJSONReporter(a.stdout)
+	if !o.json {
+		return a.runWith(ctx, prompt, o, newTextReporter(a.stdout, a.stderr))
 	}
+	rep := newJSONReporter(a.stdout)
 	err := a.runWith(ctx, prompt, o, rep)
-	if err == nil || !o.json {
-		return err
+	if err == nil {
+		return nil
 	}
-	if text := err.Error(); text != "" { // it failed before the turn could begin
-		rep.failed(err)
+	chosen := status(ctx, err)
+	if err.Error() != "" { // it failed before the turn could begin
+		rep.failed(err, chosen)
 	}
-	return exit(status(ctx, err))
+	return exit(chosen)
 }
 
-func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep reporter) error {
+func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep reporter) (err error) {
 	s, err := a.settings()
 	if err != nil {
 		return err
 	}
-	parts, err := a.prompt(prompt, o.images)
+	parts, err := a.prompt(ctx, prompt, o.images)
 	if err != nil {
 		return err
 	}
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	log, state, notes, err := a.openSession(o.resume)
+	opened, err := a.openSession(ctx, s, o.resume)
 	if err != nil {
 		return err
 	}
-	if s.target.IsZero() && state.Header != nil {
-		s.target = state.Header.Snapshot.Target
-	}
-	t, note, err := a.choose(ctx, s.target)
-	if err != nil {
-		log.Close()
-		return err
-	}
-	if note != "" {
-		notes = append(notes, note)
-	}
-	for _, n := range notes {
-		rep.event(agent.Notice{Kind: agent.NoticeInfo, Text: n})
-	}
-	sel := target.NewSelector(&a.registry, &a.targets, s.effort)
-	sel.Select(ctx, t)
+	sel := target.NewSelector(&a.registry, &a.targets, opened.effort)
+	sel.Select(ctx, opened.target)
 	opts := a.agentOptions(s)
-	if opts.Dir, err = workDir(); err != nil {
+	opts.Dir, opts.Gate = opened.dir, tool.NewGate(s.mode)
+	if opts.SpillDir != "" {
+		opts.SpillDir = filepath.Join(opts.SpillDir, opened.log.ID())
+	}
+	ag := agent.New(sel, opened.log, opened.state, new(terminalApprover), &opts)
+	defer func() {
+		if e := ag.Close(); e != nil {
+			rep.lost(e)
+			if err == nil {
+				err = exit(exitFailed)
+			}
+		}
+	}()
+	if err := rep.session(opened.log); err != nil {
 		return err
 	}
-	opts.Gate = tool.NewGate(s.mode)
-	ag := agent.New(sel, log, state, newTerminalApprover(a.stderr), &opts)
-	defer ag.Close()
+	for _, n := range opened.notes {
+		if err := rep.event(agent.Notice{Kind: agent.NoticeInfo, Text: n}); err != nil {
+			return err
+		}
+	}
 	return runTurn(ctx, ag, parts, rep)
 }
 
@@ -134,7 +137,7 @@ func runTurn(ctx context.Context, ag *agent.Agent, parts []llm.Part, rep reporte
 		}
 	}
 	if failed != nil {
-		return &statusError{status: status(context.Background(), failed)}
+		return exit(status(context.Background(), failed))
 	}
 	switch end.Reason {
 	case agent.EndCompleted:
@@ -147,38 +150,94 @@ func runTurn(ctx context.Context, ag *agent.Agent, parts []llm.Part, rep reporte
 	return exit(exitFailed)
 }
 
-// openSession opens a session to go on with, or makes one. When none can be
-// saved the session lives in memory, and a note says so.
-func (a *app) openSession(id string) (*session.Log, *session.State, []string, error) {
-	store := a.sessions()
+// opened is a session to run a turn in.
+type opened struct {
+	log    *session.Log
+	state  *session.State
+	dir    string // that tools work in
+	target llm.Target
+	effort llm.Effort
+	notes  []string
+}
+
+// openSession opens a session to go on with, or makes one. The command line
+// outweighs what the session was left with, and that the configuration. Nothing
+// is made when no model can be chosen.
+func (a *app) openSession(ctx context.Context, s *settings, id string) (*opened, error) {
 	if id != "" {
-		log, state, err := store.Open(id)
+		return a.resume(ctx, s, id)
+	}
+	o := &opened{effort: s.effort}
+	var err error
+	if o.dir, err = workDir(); err != nil {
+		return nil, err
+	}
+	if err := a.chooseFor(ctx, o, s.target); err != nil {
+		return nil, err
+	}
+	create := &session.CreateOptions{Program: version()}
+	if o.log, err = a.sessions().Create(o.dir, create); err != nil {
+		o.notes = append(o.notes, "the session is kept in memory only: "+err.Error())
+		if o.log, err = session.NewStore("").Create(o.dir, create); err != nil {
+			return nil, err
+		}
+	}
+	o.state = o.log.NewState()
+	return o, nil
+}
+
+func (a *app) resume(ctx context.Context, s *settings, id string) (*opened, error) {
+	store := a.sessions()
+	before, err := store.Read(id)
+	if err != nil {
+		return nil, &statusError{status: exitUsage, err: err}
+	}
+	o := &opened{effort: s.effort, dir: before.CWD}
+	here, err := workDir()
+	if st, e := os.Stat(o.dir); e != nil || !st.IsDir() {
 		if err != nil {
-			return nil, nil, nil, &statusError{status: exitUsage, err: err}
+			return nil, err
 		}
-		var notes []string
-		for _, w := range state.Warnings {
-			notes = append(notes, "session "+id+": "+w.String())
-		}
-		return log, state, notes, nil
+		o.notes = append(o.notes, fmt.Sprintf("%s, the folder of the session, is gone: working in %s", o.dir, here))
+		o.dir = here
+	} else if err != nil || here != o.dir {
+		o.notes = append(o.notes, "working in "+o.dir+", the folder of the session")
 	}
-	dir, err := workDir()
+	wanted := s.target
+	if h := before.Header; h != nil {
+		if !s.flagTarget {
+			wanted = h.Snapshot.Target
+		}
+		if !s.flagEffort {
+			o.effort = h.Snapshot.Effort
+		}
+	}
+	if err := a.chooseFor(ctx, o, wanted); err != nil {
+		return nil, err
+	}
+	if o.log, o.state, err = store.Open(id); err != nil {
+		return nil, &statusError{status: exitUsage, err: err}
+	}
+	for _, w := range o.state.Warnings {
+		o.notes = append(o.notes, "session "+id+": "+w.String())
+	}
+	return o, nil
+}
+
+func (a *app) chooseFor(ctx context.Context, o *opened, wanted llm.Target) error {
+	t, note, err := a.choose(ctx, wanted)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	var notes []string
-	log, err := store.Create(dir, &session.CreateOptions{Program: version()})
-	if err != nil {
-		notes = append(notes, "the session is kept in memory only: "+err.Error())
-		if log, err = session.NewStore("").Create(dir, &session.CreateOptions{Program: version()}); err != nil {
-			return nil, nil, nil, err
-		}
+	o.target = t
+	if note != "" {
+		o.notes = append(o.notes, note)
 	}
-	return log, log.NewState(), notes, nil
+	return nil
 }
 
 // prompt puts the prompt, stdin and images together.
-func (a *app) prompt(prompt string, images []string) ([]llm.Part, error) {
+func (a *app) prompt(ctx context.Context, prompt string, images []string) ([]llm.Part, error) {
 	var parts []llm.Part
 	for _, file := range images {
 		data, err := os.ReadFile(file)
@@ -193,12 +252,9 @@ func (a *app) prompt(prompt string, images []string) ([]llm.Part, error) {
 	}
 	piped := ""
 	if prompt == "-" || isPipe(a.stdin) {
-		data, err := io.ReadAll(io.LimitReader(a.stdin, maxStdin+1))
+		data, err := readAll(ctx, a.stdin, "stdin", maxStdin)
 		if err != nil {
-			return nil, usageError("stdin: %w", err)
-		}
-		if len(data) > maxStdin {
-			return nil, usageError("stdin: more than %d bytes", maxStdin)
+			return nil, err
 		}
 		piped = string(data)
 	}
@@ -214,45 +270,48 @@ func (a *app) prompt(prompt string, images []string) ([]llm.Part, error) {
 	return append(parts, llm.Text(prompt)), nil
 }
 
-// isPipe reports whether somebody feeds stdin: a pipe or a file, no terminal
-// and no /dev/null.
-func isPipe(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	if !ok {
-		return r != nil
-	}
-	st, err := f.Stat()
-	return err == nil && (st.Mode()&os.ModeNamedPipe != 0 || st.Mode().IsRegular())
-}
-
 // reporter shows a turn.
 type reporter interface {
-	// event shows one event. Its error means that nobody reads any more.
+	// session shows which session the turn belongs to. Its error, like that of
+	// event, means that nobody reads any more.
+	session(log *session.Log) error
 	event(ev agent.Event) error
-	// failed shows an error from before the turn.
-	failed(err error)
+	// lost shows that a part of the session could not be saved after all.
+	lost(err error)
 }
 
 // textReporter writes the answer to stdout and the rest to stderr.
 type textReporter struct {
 	stdout, stderr io.Writer
 	midLine        bool   // stdout stands behind an unfinished line
+	clean          bool   // stdout is a terminal, which some characters would change
 	thinking       bool   // told, and nothing else has come since
 	model          string // the line about the model that was told last
 }
 
 func newTextReporter(stdout, stderr io.Writer) *textReporter {
-	return &textReporter{stdout: stdout, stderr: stderr}
+	return &textReporter{stdout: stdout, stderr: stderr, clean: isTerminal(stdout)}
 }
 
-func (r *textReporter) failed(error) {}
+func (r *textReporter) lost(err error) { fmt.Fprintln(r.stderr, "drover: "+explain(err)) }
+
+func (r *textReporter) session(log *session.Log) error {
+	if log.InMemory() {
+		return nil
+	}
+	return r.note("session %s", log.ID())
+}
 
 func (r *textReporter) event(ev agent.Event) error {
 	switch ev := ev.(type) {
 	case agent.Text:
 		r.thinking = false
 		r.midLine = !strings.HasSuffix(string(ev), "\n")
-		_, err := io.WriteString(r.stdout, string(ev))
+		text := string(ev)
+		if r.clean {
+			text = printable(text)
+		}
+		_, err := io.WriteString(r.stdout, text)
 		return err
 	case agent.Model:
 		w := ev.Snapshot.Window
@@ -261,28 +320,27 @@ func (r *textReporter) event(ev agent.Event) error {
 			return nil
 		}
 		r.model = line
-		for _, n := range append([]string{line}, ev.Notes...) {
-			r.note("%s", n)
-		}
+		return r.note("%s", strings.Join(append([]string{line}, ev.Notes...), "\n· "))
 	case agent.Reasoning:
-		if !r.thinking {
-			r.note("thinking …")
+		if r.thinking {
+			return nil
 		}
 		r.thinking = true
+		return r.note("thinking …")
 	case agent.Waiting:
-		r.note("the engine is reading the prompt (%.0f s)", ev.Elapsed.Seconds())
+		return r.note("the engine is reading the prompt (%.0f s)", ev.Elapsed.Seconds())
 	case agent.Notice:
-		r.note("%s", ev.Text)
+		return r.note("%s", ev.Text)
 	case agent.Retrying:
-		r.note("%s; again in %.1f s", ev.Err.Message, ev.Wait.Seconds())
+		return r.note("%s; again in %.1f s", ev.Err.Message, ev.Wait.Seconds())
 	case agent.CallPending:
-		r.note("%s", callText(&ev))
+		return r.note("%s", callText(&ev))
 	case agent.CallFinished:
 		if ev.Result.Status != tool.StatusOK {
-			r.note("%s: %s: %s", ev.Name, ev.Result.Status, firstLine(ev.Result.Text))
+			return r.note("%s: %s: %s", ev.Name, ev.Result.Status, firstLine(ev.Result.Text))
 		}
 	case agent.Usage:
-		r.note("%s", usageText(&ev))
+		return r.note("%s", usageText(&ev))
 	case agent.End:
 		return r.end(ev)
 	}
@@ -297,21 +355,24 @@ func (r *textReporter) end(ev agent.End) error {
 	}
 	switch ev.Reason {
 	case agent.EndCancelled:
-		r.note("cancelled")
+		return errors.Join(err, r.note("cancelled"))
 	case agent.EndError:
-		fmt.Fprintln(r.stderr, "drover: "+explain(ev.Err))
+		_, e := fmt.Fprintln(r.stderr, "drover: "+explain(ev.Err))
+		return errors.Join(err, e)
 	}
 	return err
 }
 
 // note writes a line to stderr, on a line of its own also when both streams are
 // one terminal.
-func (r *textReporter) note(format string, args ...any) {
+func (r *textReporter) note(format string, args ...any) error {
+	start := "· "
 	if r.midLine && sameTerminal(r.stdout, r.stderr) {
-		fmt.Fprintln(r.stderr)
+		start = "\n· "
 		r.midLine = false
 	}
-	fmt.Fprintf(r.stderr, "· "+format+"\n", args...)
+	_, err := io.WriteString(r.stderr, start+printable(fmt.Sprintf(format, args...))+"\n")
+	return err
 }
 
 func callText(ev *agent.CallPending) string {

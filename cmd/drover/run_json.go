@@ -8,6 +8,7 @@ import (
 	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/tool"
 )
 
@@ -23,12 +24,19 @@ func newJSONReporter(w io.Writer) *jsonReporter {
 
 // The events of run --json.
 type (
+	sessionEvent struct {
+		Type     string `json:"type"`
+		ID       string `json:"id"`
+		InMemory bool   `json:"in_memory,omitempty"`
+	}
 	modelEvent struct {
 		Type     string           `json:"type"`
 		Provider string           `json:"provider"`
 		Model    string           `json:"model"`
 		Window   int              `json:"window"`
 		Source   llm.WindowSource `json:"source"`
+		Effort   llm.Effort       `json:"effort"`
+		Notes    []string         `json:"notes,omitempty"`
 	}
 	planEvent struct {
 		Type   string        `json:"type"`
@@ -51,9 +59,10 @@ type (
 		Text   string      `json:"text"`
 	}
 	retryEvent struct {
-		Type   string   `json:"type"`
-		Code   llm.Code `json:"code"`
-		WaitMS int64    `json:"wait_ms"`
+		Type    string   `json:"type"`
+		Code    llm.Code `json:"code"`
+		Message string   `json:"message"`
+		WaitMS  int64    `json:"wait_ms"`
 	}
 	usageEvent struct {
 		Type             string `json:"type"`
@@ -77,7 +86,7 @@ func (r *jsonReporter) event(ev agent.Event) error {
 	switch ev := ev.(type) {
 	case agent.Model:
 		t, w := ev.Snapshot.Target, ev.Snapshot.Window
-		return r.enc.Encode(modelEvent{"model", t.Provider, t.Model, w.Tokens, w.Source})
+		return r.enc.Encode(modelEvent{"model", t.Provider, t.Model, w.Tokens, w.Source, ev.Snapshot.Effort, ev.Notes})
 	case agent.Planned:
 		return r.enc.Encode(planEvent{"plan", ev.Report})
 	case agent.Text:
@@ -91,7 +100,7 @@ func (r *jsonReporter) event(ev agent.Event) error {
 	case agent.CallFinished:
 		return r.enc.Encode(toolResultEvent{"tool_result", ev.ID, ev.Result.Status, ev.Result.Text})
 	case agent.Retrying:
-		return r.enc.Encode(retryEvent{"retry", ev.Err.Code, ev.Wait.Milliseconds()})
+		return r.enc.Encode(retryEvent{"retry", ev.Err.Code, ev.Err.Message, ev.Wait.Milliseconds()})
 	case agent.Usage:
 		return r.enc.Encode(usageEvent{"usage", ev.Usage.PromptTokens, ev.Usage.CompletionTokens, ev.Usage.Estimated})
 	case agent.End:
@@ -104,9 +113,21 @@ func (r *jsonReporter) event(ev agent.Event) error {
 	return nil
 }
 
-func (r *jsonReporter) failed(err error) {
-	// The reader may be gone; the exit status tells all the same.
-	_ = r.enc.Encode(endEvent{"end", agent.EndError, newErrorJSON(err)})
+// failed shows an error from before the turn.
+func (r *jsonReporter) failed(err error, status int) {
+	e := endEvent{Type: "end", Reason: agent.EndError, Error: newErrorJSON(err)}
+	if status == exitCancelled {
+		e = endEvent{Type: "end", Reason: agent.EndCancelled}
+	}
+	_ = r.enc.Encode(e) // the reader may be gone; the exit status tells all the same
+}
+
+// lost says nothing: a notice said that the session is not saved, and the end
+// event is the last one.
+func (r *jsonReporter) lost(error) {}
+
+func (r *jsonReporter) session(log *session.Log) error {
+	return r.enc.Encode(sessionEvent{"session", log.ID(), log.InMemory()})
 }
 
 // codeUsage is the code of a mistake in the command line or the configuration.
@@ -117,5 +138,5 @@ func newErrorJSON(err error) *errorJSON {
 	if e, ok := errors.AsType[*statusError](err); ok && e.status == exitUsage && code == llm.CodeUnknown {
 		code = codeUsage
 	}
-	return &errorJSON{Code: code, Message: err.Error(), Hint: hint(err)}
+	return &errorJSON{Code: code, Message: words(err), Hint: hint(err)}
 }

@@ -1,31 +1,25 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http/httptest"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/drover-dev/drover/internal/engine/enginetest"
 	"github.com/drover-dev/drover/internal/practice"
+	"github.com/drover-dev/drover/internal/session"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"drover": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-		},
+		"drover": func() { os.Exit(runProcess()) },
 	})
 }
 
@@ -49,6 +43,8 @@ type enginesKey struct{}
 //	    hang, dribble, html, 404, 401, 500, reset, malformed or oversized
 //	chats NAME N
 //	    checks how many chat requests it got
+//	ended REASON
+//	    checks how the newest session's last turn ended
 //
 // and the practice engine of drover demo is at $PRACTICE.
 func TestScripts(t *testing.T) {
@@ -62,7 +58,7 @@ func TestScripts(t *testing.T) {
 			return emptyHome(env)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"engine": startEngine, "script": scriptEngine, "fault": faultEngine, "chats": countChats, "expand": expandFile,
+			"engine": startEngine, "script": scriptEngine, "fault": faultEngine, "chats": countChats, "expand": expandFile, "ended": endedAs,
 		},
 	})
 }
@@ -138,6 +134,8 @@ func scriptEngine(ts *testscript.TestScript, _ bool, args []string) {
 		switch key {
 		case "text":
 			s.Script(enginetest.Answer{Text: value, Chunk: 5})
+		case "long": // far more than a pipe holds
+			s.Script(enginetest.Answer{Text: strings.Repeat("word ", 100_000), Chunk: 50})
 		case "cut":
 			s.Script(enginetest.Answer{Text: value, Cut: true})
 		case "length":
@@ -183,6 +181,21 @@ func countChats(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	if got := len(enginesOf(ts).get(ts, args[0]).Chats()); got != want {
 		ts.Fatalf("engine %s got %d chats, want %d", args[0], got, want)
+	}
+}
+
+// endedAs checks how the newest session's last turn ended.
+func endedAs(ts *testscript.TestScript, _ bool, args []string) {
+	store := session.NewStore(filepath.Join(ts.Getenv("HOME"), ".local", "state", "drover", "sessions"))
+	list, err := store.List(nil)
+	ts.Check(err)
+	if len(list) == 0 {
+		ts.Fatalf("no session was saved")
+	}
+	state, err := store.Read(list[0].ID)
+	ts.Check(err)
+	if state.End == nil || string(state.End.Reason) != args[0] {
+		ts.Fatalf("the last turn ended with %+v, want %s", state.End, args[0])
 	}
 }
 

@@ -4,6 +4,11 @@ package main
 
 import "os"
 
-// openTerminal opens the console of the process for reading; questions go to
-// it too.
-func openTerminal() (*os.File, error) { return os.OpenFile("CON", os.O_RDWR, 0) }
+// openTerminal opens the console of the process, for reading and for writing.
+func openTerminal() (in, out *os.File, err error) {
+	if in, err = os.OpenFile("CONIN$", os.O_RDWR, 0); err != nil {
+		return nil, nil, err
+	}
+	out, err = os.OpenFile("CONOUT$", os.O_RDWR, 0)
+	return in, out, err
+}

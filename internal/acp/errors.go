@@ -15,7 +15,6 @@ const (
 	codeInvalidParams   llm.Code = "INVALID_PARAMS"
 	codeSessionNotFound llm.Code = "SESSION_NOT_FOUND"
 	codeConfiguration   llm.Code = "INVALID_CONFIGURATION"
-	codeNoModel         llm.Code = "NO_MODEL"
 	codeStorage         llm.Code = "SESSION_STORAGE"
 )
 

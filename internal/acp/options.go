@@ -13,8 +13,8 @@ import (
 
 // modes describes the permission modes for people.
 var modes = map[tool.Mode]mode{
-	tool.ModeAsk:      {Name: "Ask", Description: "Reads freely inside the folder; asks before writing, running commands and using MCP tools"},
-	tool.ModeEdit:     {Name: "Edit", Description: "Writes freely inside the folder; asks before running commands and using MCP tools"},
+	tool.ModeAsk:      {Name: "Ask", Description: "Reads freely inside the folder; asks before writing and running commands"},
+	tool.ModeEdit:     {Name: "Edit", Description: "Writes freely inside the folder; asks before running commands"},
 	tool.ModeReadOnly: {Name: "Read only", Description: "Writes nothing and runs no commands"},
 	tool.ModeFull:     {Name: "Full", Description: "Does everything without asking"},
 }

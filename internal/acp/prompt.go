@@ -162,7 +162,7 @@ func (c *conversation) ensureModel(ctx context.Context, w *workbench) error {
 	}
 	t, ok := picker.Default(s.opts.Target, cat.listings)
 	if !ok {
-		return internal(codeNoModel, noModel(s.opts.Target, cat))
+		return internal(llm.CodeNoModel, noModel(s.opts.Target, cat))
 	}
 	c.selectTarget(ctx, w, t)
 	w.hold(chosenNotice(s.opts.Target, t))

@@ -56,7 +56,8 @@ type Server struct {
 	conn   *jsonrpc2.Conn
 	client atomic.Pointer[client] // set by initialize
 
-	ready sync.Mutex // held while Options.Ready runs
+	ready  sync.Mutex    // held while Options.Ready runs
+	ending chan struct{} // closed when the process is about to end
 
 	mu       sync.Mutex
 	sessions map[string]*conversation // open, being opened or being closed
@@ -66,7 +67,7 @@ type Server struct {
 // NewServer makes a server that reads from in and writes to out, and owns both.
 // opts may be nil.
 func NewServer(in io.Reader, out io.Writer, opts *Options) *Server {
-	s := &Server{sessions: make(map[string]*conversation)}
+	s := &Server{sessions: make(map[string]*conversation), ending: make(chan struct{})}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -98,6 +99,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts *Options) erro
 // Serve is the function [Serve]. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	err := s.conn.Run(ctx)
+	close(s.ending)
 	// The contexts of all requests have ended by now, and with them the turns.
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ func slashCommands() []availableCommand {
 		{Name: "model", Description: "Show or choose the model, listed or not", Input: &commandInput{"PROVIDER/MODEL"}},
 		{Name: "effort", Description: "Show or choose the effort", Input: &commandInput{"graze, trot, climb or summit"}},
 		{Name: "context", Description: "Show how the context window is used"},
-		{Name: "tools", Description: "List the tools on offer and what they cost"},
+		{Name: "tools", Description: "List the tools on offer and what they cost; off NAME and on NAME turn one off and on", Input: &commandInput{"off NAME or on NAME"}},
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *conversation) runCommand(ctx context.Context, w *workbench, command, ar
 		}
 	case "tools":
 		if err = c.ensureModel(ctx, w); err == nil {
-			text, err = c.toolsCommand(ctx, w)
+			text, err = c.toolsCommand(ctx, w, argument)
 		}
 	}
 	if err != nil {
@@ -151,7 +151,16 @@ func contextCommand(ctx context.Context, w *workbench) (string, error) {
 	return b.String(), nil
 }
 
-func (c *conversation) toolsCommand(ctx context.Context, w *workbench) (string, error) {
+func (c *conversation) toolsCommand(ctx context.Context, w *workbench, argument string) (string, error) {
+	if argument != "" {
+		how, name, _ := strings.Cut(argument, " ")
+		if how != "on" && how != "off" {
+			return "", badParams("/tools %.100q: want /tools, /tools off NAME or /tools on NAME", argument)
+		}
+		if err := w.agent.SetTool(strings.TrimSpace(name), how == "on"); err != nil {
+			return "", badParams("/tools: %v", err)
+		}
+	}
 	plan, err := w.agent.Preview(ctx, emptyPrompt)
 	if err != nil {
 		return "", err

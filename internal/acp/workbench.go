@@ -52,7 +52,7 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 	w.setCatalogue(cat)
 
 	opts := s.opts.Agent
-	opts.Dir, opts.Dirs, opts.Gate = w.dir, w.dirs, w.gate
+	opts.Dir, opts.Dirs, opts.Gate, opts.Ending = w.dir, w.dirs, w.gate, s.ending
 	if cl := s.client.Load(); cl.readFile && cl.writeFile {
 		opts.FS = &editorFS{c: c}
 	}

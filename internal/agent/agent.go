@@ -12,9 +12,11 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,8 +47,13 @@ type Options struct {
 	Gate *tool.Gate
 	// Policy is the budget's policy. Default: the package's default policy.
 	Policy *budget.Policy
-	// Instructions are further instruction files, absolute.
-	Instructions []string
+	// Instructions are further instruction files, absolute. NoInstructions leaves
+	// these and those of the project out.
+	Instructions   []string
+	NoInstructions bool
+	// Ending, if set, is closed when the process is about to end: a command that
+	// is stopped has little time then.
+	Ending <-chan struct{}
 	// Now is the clock. Default: [time.Now].
 	Now func() time.Time
 	// Logger takes diagnostics. Default: none.
@@ -60,14 +67,15 @@ type Agent struct {
 	log      *session.Log
 	approver tool.Approver
 	opts     Options
-	full     *tool.Set // every tool
-	small    *tool.Set // those for small windows
+	full     []tool.Tool // every tool
+	small    []tool.Tool // those for small windows
 
 	turns chan struct{} // holds one token while a turn runs
 
 	mu      sync.Mutex // guards what follows
 	state   *session.State
 	closed  bool
+	off     []string   // tools that are not offered
 	limit   seenLimit  // what an engine said of its window
 	widened llm.Target // whose assumed window was not enough
 
@@ -106,20 +114,15 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 	if a.opts.Logger == nil {
 		a.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	a.full, a.small = tool.NewSet(), tool.NewSet()
+	a.off = slices.Clone(a.opts.ToolsOff)
 	if a.opts.Dir != "" {
 		w := &tool.Workspace{
 			Dir: a.opts.Dir, Roots: a.opts.Dirs, FS: a.opts.FS,
-			Environ: a.opts.Environ, SpillDir: a.opts.SpillDir,
+			Environ: a.opts.Environ, SpillDir: a.opts.SpillDir, Ending: a.opts.Ending,
 		}
-		a.full = tool.NewSet(a.without(tool.Builtin(w))...)
-		a.small = tool.NewSet(a.without(tool.Small(w))...)
+		a.full, a.small = tool.Builtin(w), tool.Small(w)
 	}
 	return a
-}
-
-func (a *Agent) without(tools []tool.Tool) []tool.Tool {
-	return slices.DeleteFunc(tools, func(t tool.Tool) bool { return slices.Contains(a.opts.ToolsOff, t.Def().Name) })
 }
 
 // Turn runs one turn on a user message and yields what happens; the last event
@@ -265,9 +268,36 @@ func (a *Agent) offered(snap *llm.Snapshot) *tool.Set {
 	case snap.Capabilities.Tools.Support == llm.Unsupported:
 		return tool.NewSet()
 	case snap.Window.Tokens < smallWindow:
-		return a.small
+		return a.turnedOn(a.small)
 	}
-	return a.full
+	return a.turnedOn(a.full)
+}
+
+func (a *Agent) turnedOn(tools []tool.Tool) *tool.Set {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return tool.NewSet(slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool {
+		return slices.Contains(a.off, t.Def().Name)
+	})...)
+}
+
+// SetTool turns a tool of the session on or off, from the next step on. The
+// error names the tools there are.
+func (a *Agent) SetTool(name string, on bool) error {
+	var names []string
+	for _, t := range a.full {
+		names = append(names, t.Def().Name)
+	}
+	if !slices.Contains(names, name) {
+		return fmt.Errorf("there is no tool %q (there are: %s)", name, strings.Join(names, ", "))
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.off = slices.DeleteFunc(a.off, func(off string) bool { return off == name })
+	if !on {
+		a.off = append(a.off, name)
+	}
+	return nil
 }
 
 // Messages returns the conversation so far. The caller must not change it.

@@ -930,3 +930,25 @@ func TestImagesAreSentWithAWarning(t *testing.T) {
 	}
 	f.check()
 }
+
+func TestToolsAreTurnedOffAndOn(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192)}
+	f := newFixture(t, p, nil, agent.Options{ToolsOff: []string{"grep"}})
+	if err := f.agent.SetTool("shell", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.agent.SetTool("grep", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.agent.SetTool("teleport", false); err == nil || !strings.Contains(err.Error(), "edit, glob, grep") {
+		t.Errorf("%v", err)
+	}
+	f.turn(t.Context(), "go")
+	var names []string
+	for _, d := range p.Requests()[0].Tools {
+		names = append(names, d.Name)
+	}
+	if got := fmt.Sprint(names); got != "[edit grep read]" {
+		t.Errorf("offered %s", got)
+	}
+}

@@ -171,7 +171,7 @@ func refusedWords(option llm.Refusal) string {
 	case llm.RefusedEffortLevels:
 		return "levels of reasoning_effort"
 	case llm.RefusedImages:
-		return "images: a line of text stands in their places"
+		return "images (a line of text stands in their places)"
 	case llm.RefusedPattern, llm.RefusedFormat:
 		return "a keyword of the tools' schemas"
 	}

@@ -40,5 +40,9 @@ func systemTurn(snap *llm.Snapshot, around *tool.Surroundings) string {
 // surroundings looks at what the system turn says of the work tree. It is taken
 // once a turn.
 func (a *Agent) surroundings() *tool.Surroundings {
-	return tool.LookAround(a.opts.Dir, a.opts.Now(), a.opts.Instructions)
+	around := tool.LookAround(a.opts.Dir, a.opts.Now(), a.opts.Instructions)
+	if a.opts.NoInstructions {
+		around.Instructions, around.Problems = nil, nil
+	}
+	return around
 }

@@ -147,7 +147,7 @@ func (t *turn) append(rec session.Record) error {
 	switch {
 	case err != nil && !t.notSaved:
 		t.notSaved = true
-		t.emit(Notice{Kind: NoticeStore, Text: "The session is not saved: " + err.Error()})
+		t.emit(Notice{Kind: NoticeStore, Text: sentence(err.Error())})
 	case err == nil && t.notSaved:
 		t.notSaved = false
 		t.emit(Notice{Kind: NoticeStore, Text: "The session is saved again."})
@@ -203,8 +203,8 @@ func (t *turn) tellModel(snap *llm.Snapshot) {
 	switch {
 	case snap.Capabilities.Tools.Support == llm.Unsupported:
 		t.once("no tools "+model, "The engine says that "+snap.Target.Model+" does not support tools: none are offered.")
-	case t.full.Len() > t.small.Len() && t.offered(snap) == t.small:
-		t.once("few tools "+model, "The window is small: of the tools only "+toolNames(t.small)+" are offered.")
+	case snap.Window.Tokens < smallWindow && len(t.small) < len(t.full):
+		t.once("few tools "+model, "The window is small: of the tools only "+toolNames(t.offered(snap))+" are offered.")
 	}
 	if snap.Capabilities.Vision.Support != llm.Supported && t.newestHasImages() {
 		t.once("images "+model, "It is not proven that "+snap.Target.Model+" sees images. They are sent all the same.")

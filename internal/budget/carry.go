@@ -135,7 +135,9 @@ func (pl *planner) link(out *Plan, d *draft) {
 	d.each(len(d.messages), func(m *llm.Message, digest uint64) {
 		h = h.mix(digest)
 		out.Shape.Emitted++
-		if continues && out.Shape.Emitted == prev.Shape.Emitted && uint64(h) == prev.Shape.Digest {
+		// What a request with images or replayed reasoning counted says nothing:
+		// the next one may hold them differently, at another effort, say.
+		if continues && !prev.Opaque && out.Shape.Emitted == prev.Shape.Emitted && uint64(h) == prev.Shape.Digest {
 			out.counted = prev.exact()
 		}
 		opaque = opaque || d.replays(m) || hasImages(m)

@@ -156,7 +156,7 @@ func TestSessionInvariants(t *testing.T) {
 				if plan.Report.Anchor != nil {
 					checkReplanned(t, s.policy, in, plan)
 				}
-				if same && plan.ProvableMinimum() < prev.exact() {
+				if same && !prev.Opaque && plan.ProvableMinimum() < prev.exact() {
 					t.Fatalf("provable minimum %d, the prefix alone counted %d", plan.ProvableMinimum(), prev.exact())
 				}
 			}
@@ -290,5 +290,31 @@ func TestEngineThatCountsMoreIsBelieved(t *testing.T) {
 	second := mustMake(t, Policy2(), in)
 	if second.Report.DroppedExchanges == 0 {
 		t.Errorf("the engine counted %d, and nothing went: %+v", count, second.Report)
+	}
+}
+
+// TestAnOpaqueCountProvesNothing: a thinking turn is replayed at one effort and
+// not at the next, so what the engine counted with it is no minimum without it.
+func TestAnOpaqueCountProvesNothing(t *testing.T) {
+	in := &Input{
+		Snapshot: llm.Snapshot{
+			Target: llm.Target{Provider: "p", Model: "m"}, Profile: llm.DeepSeek, Effort: llm.Climb,
+			Window: llm.Window{Tokens: 32768, Source: llm.Effective},
+		},
+		Messages: []llm.Message{
+			llm.UserText("one"),
+			{
+				Role: llm.Assistant, Parts: []llm.Part{llm.Text("answer")}, Origin: llm.Target{Provider: "p", Model: "m"},
+				Reasoning: &llm.Reasoning{Text: strings.Repeat("thinking about it ", 200), Field: "reasoning_content"},
+			},
+			llm.UserText("two"),
+		},
+	}
+	first := mustMake(t, Policy2(), in)
+	in.Previous = first.Next(llm.Usage{PromptTokens: 900})
+	in.Messages = append(in.Messages, llm.AssistantText("answer"), llm.UserText("three"))
+	in.Snapshot.Effort = llm.Graze
+	if least := mustMake(t, Policy2(), in).ProvableMinimum(); least >= 900 {
+		t.Errorf("provable minimum %d", least)
 	}
 }

@@ -33,6 +33,10 @@ type Config struct {
 
 	// Engines are in the order of the file.
 	Engines []Engine
+	// DeepSeek is the [deepseek] table, nil if there is none.
+	DeepSeek *DeepSeek
+	// Hosted are the providers of the installed catalogue.
+	Hosted []HostedProvider
 
 	// Instructions are further instruction files, absolute.
 	Instructions []string

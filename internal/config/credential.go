@@ -1,54 +1,53 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/zalando/go-keyring"
-
 	"github.com/drover-dev/drover/internal/llm"
 )
-
-// keyringService is the name under which keys are stored in the system keyring.
-const keyringService = "drover"
 
 // maxKeyBytes bounds a key. Real ones are under 1 KiB.
 const maxKeyBytes = 16 << 10
 
-// Credential resolves a reference to a key: env:NAME, keyring:NAME or
-// file:PATH. White space around the key is taken off. The error is a
+// Credential resolves a reference to a key: env:NAME, file:PATH, or keyring:NAME
+// for a key of [Keys]. White space around the key is taken off. The error is a
 // MISSING_CREDENTIAL or INVALID_CREDENTIAL that names the reference and never
 // the key.
 func Credential(ref string) (string, error) {
+	key, _, err := resolve(ref)
+	return key, err
+}
+
+// FindCredential says where the key of a reference is, without giving it. Its
+// error is that of [Credential].
+func FindCredential(ref string) (place string, err error) {
+	_, place, err = resolve(ref)
+	return place, err
+}
+
+func resolve(ref string) (key, place string, err error) {
 	kind, name, _ := strings.Cut(ref, ":")
-	var key string
 	switch kind {
 	case "env":
-		key = os.Getenv(name)
+		place, key = "the environment", os.Getenv(name)
 		if strings.TrimSpace(key) == "" {
-			return "", llm.Errorf(llm.CodeMissingCredential, "the environment variable %s is not set", name)
+			return "", place, llm.Errorf(llm.CodeMissingCredential, "the environment variable %s is not set", name)
 		}
 	case "keyring":
-		var err error
-		key, err = keyring.Get(keyringService, name)
-		if errors.Is(err, keyring.ErrNotFound) {
-			return "", llm.Errorf(llm.CodeMissingCredential, "the system keyring has no key %q for drover", name)
-		}
-		if err != nil {
-			return "", llm.Errorf(llm.CodeMissingCredential, "the system keyring cannot be read: %w", err)
-		}
+		return FindDirs().Keys().get(name)
 	case "file":
-		var err error
+		place = "the file"
 		if key, err = readKeyFile(name); err != nil {
-			return "", err
+			return "", place, err
 		}
 	default:
-		return "", llm.Errorf(llm.CodeInvalidCredential, "%w", checkReference(ref))
+		return "", "", llm.Errorf(llm.CodeInvalidCredential, "%w", checkReference(ref))
 	}
-	return CheckKey(ref, key)
+	key, err = CheckKey(ref, key)
+	return key, place, err
 }
 
 // CheckKey takes the white space around a key off and refuses one that cannot
@@ -95,5 +94,5 @@ func checkReference(ref string) error {
 	if ok && name != "" && (kind == "env" || kind == "keyring" || kind == "file") {
 		return nil
 	}
-	return fmt.Errorf("want env:NAME, keyring:NAME or file:PATH; a key itself does not belong into this file")
+	return fmt.Errorf("want env:NAME, keyring:NAME or file:PATH; a key itself does not belong in this file")
 }

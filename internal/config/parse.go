@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +26,8 @@ type file struct {
 	Engines      map[string]fileEngine `toml:"engines"`
 	Instructions fileInstructions      `toml:"instructions"`
 	Tools        fileTools             `toml:"tools"`
+	DeepSeek     fileDeepSeek          `toml:"deepseek"`
+	Hosted       fileHosted            `toml:"hosted"`
 }
 
 type fileBudget struct {
@@ -63,7 +66,7 @@ func Parse(path string, data []byte) (*Config, error) {
 	var f file
 	dec := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields()
 	if err := dec.Decode(&f); err != nil {
-		return nil, decodeError(path, err)
+		return nil, decodeErrorIn(data, path, err)
 	}
 	p := &parser{keys: keyPositions(data), err: &Error{Path: path}}
 	c := p.config(&f, filepath.Dir(path))
@@ -117,6 +120,7 @@ func (p *parser) config(f *file, dir string) *Config {
 	for _, name := range p.order(f.Engines) {
 		c.Engines = append(c.Engines, p.engine(name, f.Engines[name]))
 	}
+	c.DeepSeek, c.Hosted = p.deepSeek(f), p.hosted(f)
 	return c
 }
 
@@ -182,6 +186,8 @@ func (p *parser) order(engines map[string]fileEngine) []string {
 type keyPosition struct {
 	path         []string
 	line, column int
+	array        bool                // [[path]], one entry of a list
+	entries      []unstable.Position // of a list that is a value
 }
 
 // keyPositions finds where the tables and keys of a valid document stand.
@@ -210,12 +216,17 @@ func keyPositions(data []byte) []keyPosition {
 		default:
 			continue
 		}
-		found = append(found, keyPosition{path: path, line: at.Line, column: at.Column})
+		found = append(found, keyPosition{
+			path: path, line: at.Line, column: at.Column,
+			array: n.Kind == unstable.ArrayTable, entries: entriesOf(&p, n),
+		})
 	}
 	return found
 }
 
-func decodeError(path string, err error) error {
+func decodeError(path string, err error) error { return decodeErrorIn(nil, path, err) }
+
+func decodeErrorIn(data []byte, path string, err error) error {
 	e := &Error{Path: path}
 	add := func(d *toml.DecodeError, message string) {
 		line, column := d.Position()
@@ -224,16 +235,36 @@ func decodeError(path string, err error) error {
 	if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok {
 		for i := range strict.Errors {
 			d := &strict.Errors[i]
-			add(d, unknownKey(d.Key()))
+			add(d, unknownKey(wholeKey(data, d)))
 		}
 		return e
 	}
 	if d, ok := errors.AsType[*toml.DecodeError](err); ok {
-		add(d, strings.TrimPrefix(d.Error(), "toml: "))
+		add(d, plainDecodeError(d))
 		return e
 	}
 	e.Problems = []Problem{{Message: err.Error()}}
 	return e
+}
+
+// typeNames are what people call the types of keys.
+var typeNames = strings.NewReplacer(
+	"[]string", "a list of texts in quotes", "string", "a text in quotes", "bool", "true or false", "int", "a whole number")
+
+// wrongType matches go-toml's words for a value of the wrong type.
+var wrongType = regexp.MustCompile(`cannot (?:decode|store) (?:TOML )?(\w+).* of type (\S+)$`)
+
+// plainDecodeError words an error of the TOML decoder without names of Go.
+func plainDecodeError(d *toml.DecodeError) string {
+	text := strings.TrimPrefix(d.Error(), "toml: ")
+	key := strings.Join(d.Key(), ".")
+	if m := wrongType.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s: want %s, not the %s that stands there", key, typeNames.Replace(m[2]), strings.ToLower(m[1]))
+	}
+	if strings.Contains(text, "U+000A at start of value") {
+		return "there is no value behind ="
+	}
+	return text
 }
 
 // unknownKey names the key and the known key of the same table that is nearest.
@@ -266,7 +297,9 @@ func knownKeys(t reflect.Type, key []string) []string {
 			if i < 0 {
 				return nil
 			}
-			t = t.Field(i).Type
+			if t = t.Field(i).Type; t.Kind() == reflect.Slice {
+				t = t.Elem()
+			}
 		default:
 			return nil
 		}

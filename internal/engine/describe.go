@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/drover-dev/drover/internal/llm"
@@ -130,7 +131,11 @@ func (e *Engine) describe(model string, r probe.Result, entry *openai.Entry) llm
 	if e.opts.Window.Tokens > 0 {
 		info.Window, info.Capabilities = e.opts.Window, e.opts.Capabilities
 	}
+	assumed := info.Window.Source == llm.Assumed
 	info.Window = withContext(info.Window, e.opts.Context)
+	if assumed && info.Window.Source != llm.Assumed {
+		info.Notes = slices.DeleteFunc(info.Notes, func(n string) bool { return strings.Contains(n, "are assumed until") })
+	}
 	return info
 }
 

@@ -45,6 +45,9 @@ type Options struct {
 	Name string
 	// Key is the API key, empty for none. White space around it is dropped.
 	Key string
+	// KeyErr, if set, is why the configured key could not be had. Every request
+	// fails with it.
+	KeyErr *llm.Error
 	// KeyRequired makes a generation without a key MISSING_CREDENTIAL before
 	// anything is sent. KeyHint then says where to put one.
 	KeyRequired bool

@@ -35,6 +35,9 @@ func (e *Engine) keyFor(generation bool) *llm.Error {
 }
 
 func (e *Engine) checkKey() *llm.Error {
+	if e.opts.KeyErr != nil {
+		return e.opts.KeyErr
+	}
 	if e.opts.Key == "" {
 		return nil
 	}

@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/drover-dev/drover/internal/llm"
@@ -115,7 +117,7 @@ func (e *Engine) statusError(ctx context.Context, ep Endpoint, status int, heade
 		return failure
 	}
 	failure := openai.DecodeError(status, header.Get, body)
-	failure.Message = e.redact(failure.Message) + e.through(ctx, ep, status)
+	failure.Message = fmt.Sprintf("%s: %s%s", ep, e.redact(failure.Message), e.through(ctx, ep, status))
 	if failure.RetryAfter == 0 {
 		failure.RetryAfter = retryDate(header)
 	}
@@ -177,6 +179,9 @@ func (e *Engine) streamError(parent context.Context, ep Endpoint, res *http.Resp
 	}
 	copied := *failure
 	copied.Message = e.redact(copied.Message)
+	if !strings.HasPrefix(copied.Message, ep.String()) {
+		copied.Message = ep.String() + ": " + copied.Message
+	}
 	if copied.RequestID == "" {
 		copied.RequestID = res.Header.Get("X-Request-Id")
 	}

@@ -1,6 +1,9 @@
 package llm
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // nameOf and parseName serve the text forms of the package's enumerations:
 // the index of a name in its table is the value.
@@ -17,5 +20,5 @@ func parseName[T ~uint8](kind string, names []string, text string) (T, error) {
 			return T(i), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown %s %q (one of %v)", kind, text, names)
+	return 0, fmt.Errorf("unknown %s %q (one of %s)", kind, text, strings.Join(names, ", "))
 }

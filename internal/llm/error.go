@@ -34,6 +34,7 @@ const (
 	CodeMalformedResponse     Code = "MALFORMED_RESPONSE"
 	CodeEmptyResponse         Code = "EMPTY_RESPONSE"
 	CodeNoProgress            Code = "NO_PROGRESS"
+	CodeNoModel               Code = "NO_MODEL"
 	CodeUnknown               Code = "UNKNOWN"
 )
 

@@ -74,6 +74,8 @@ func classify(status int, b *errorBody) *llm.Error {
 			e.Code = llm.CodeInvalidRequest
 		}
 		note = optionNote(e.Option)
+	case unknownModel(status, text):
+		e.Code = llm.CodeUnknownModel
 	case requestText(text):
 		e.Code, note = llm.CodeInvalidRequest, requestNote(text)
 	case status != 413 && (status == 402 || quotaText(text)):
@@ -87,6 +89,13 @@ func classify(status int, b *errorBody) *llm.Error {
 	}
 	e.Message = errorMessage(status, b, note)
 	return e
+}
+
+// unknownModel reports whether the engine has no model of that name. Engines say
+// it with 404, routers in front of them with 400.
+func unknownModel(status int, text string) bool {
+	return (status == 404 || status == 400) && strings.Contains(text, "model") &&
+		containsAny(text, "not found", "not exist", "unknown model", "no such model")
 }
 
 // statusCode is the code of a status whose text says nothing special.

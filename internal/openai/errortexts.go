@@ -270,7 +270,7 @@ func requestNote(text string) string {
 	case strings.Contains(text, "--jinja"):
 		return "start llama.cpp with --jinja to use tools"
 	case containsAny(text, "does not support tools", "tools are not supported", "tool use is not supported"):
-		return "this model takes no tools: choose another one, or set tools to unsupported for it"
+		return "this model takes no tools: choose another one, or turn the tools off ([tools] off)"
 	}
 	return ""
 }

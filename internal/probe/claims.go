@@ -132,7 +132,9 @@ var defaultEfforts = []string{"low", "medium", "high"}
 func (c *claims) effort() llm.EffortField {
 	f := llm.EffortField{Advertised: len(c.advertised) > 0, Evidence: slices.Clone(c.advertised)}
 	for _, list := range c.values {
-		f.Evidence = append(f.Evidence, list.evidence)
+		if !slices.Contains(f.Evidence, list.evidence) { // one field may say both
+			f.Evidence = append(f.Evidence, list.evidence)
+		}
 	}
 	if !f.Advertised {
 		return f

@@ -93,6 +93,28 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
+// BenchmarkOpenForAppend is BenchmarkOpen for who does not need the state.
+func BenchmarkOpenForAppend(b *testing.B) {
+	store := NewStore(b.TempDir())
+	id, _ := create(b, store, 0)
+	path, _ := store.find(id)
+	largeLog(b, path, 100_000, 100<<20)
+	l, _, err := store.Open(id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l.Append(&TurnStart{})
+	l.Append(&TurnEnd{Reason: EndCompleted})
+	l.Close()
+	for b.Loop() {
+		l, err := store.OpenForAppend(id)
+		if err != nil || l.seq < 100_000 {
+			b.Fatal(err)
+		}
+		l.Close()
+	}
+}
+
 // BenchmarkAppend appends a result of 4 KB: in memory, and synced to the disk of
 // temporary files.
 func BenchmarkAppend(b *testing.B) {

@@ -102,8 +102,10 @@ func plainJSON(text []byte) bool {
 
 func (e *entry) decode() error {
 	e.rec = newRecord(e.kind)
-	if err := json.Unmarshal(e.data, e.rec); err != nil {
-		return err
+	if !quickDecode(e.data, e.rec) {
+		if err := json.Unmarshal(e.data, e.rec); err != nil {
+			return err
+		}
 	}
 	*e.rec.stamp() = Stamp{Seq: e.seq, Time: e.time}
 	return nil

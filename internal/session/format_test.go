@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -105,5 +106,38 @@ func TestFormatVersion1IsWritten(t *testing.T) {
 	}
 	if len(seen) != 14 {
 		t.Errorf("the sample has records of %d types", len(seen))
+	}
+}
+
+// What version 1 may still get: this program, too, reads a log with all of that
+// without a warning and goes on with it. A name that it does not know where only
+// some are allowed costs the record; so such names are no part of what may come.
+func TestWhatVersion1MayGet(t *testing.T) {
+	line := func(seq int, kind, data string) string {
+		return fmt.Sprintf(`{"seq":%d,"time":"2027-01-01T00:00:00.000Z","type":%q,"data":%s}`+"\n", seq, kind, data)
+	}
+	s := foldLines(t,
+		line(0, "turn/start", `{"turn":1,"new":true}`),
+		line(1, "user/message", `{"parts":[{"text":"q"},{"sound":{"sha256":""}}],"new":[]}`),
+		line(2, "request/header", `{"snapshot":{"target":{"provider":"p","model":"m"},"effort":"climb","new":{}},"system":"s","new":1}`),
+		line(3, "request/plan", `{"maxTokens":1,"policy":99,"report":{"new":1}}`),
+		line(4, "assistant/message", `{"calls":[{"id":"a","name":"n","arguments":"{}","new":1}],"finish":"a new reason"}`),
+		line(5, "tool/call", `{"id":"a","name":"n","arguments":"{}","started":true,"new":1}`),
+		line(6, "a new/type", `"anything"`),
+		line(7, "tool/result", `{"id":"a","status":"a new status","text":"r"}`),
+		line(8, "turn/end", `{"reason":"a new reason","code":"A_NEW_CODE","turn":1}`),
+	)
+	if len(s.Warnings) > 0 || !s.Intact() || s.OpenTurn || s.NextSeq != 9 {
+		t.Errorf("state %+v", s)
+	}
+	want := []string{"u(q[a part of a kind that this version does not know])", "a( a)", "t!(a: r)"}
+	if got := short(s.Messages); !reflect.DeepEqual(got, want) {
+		t.Errorf("messages %q, want %q", got, want)
+	}
+	for _, snapshot := range []string{`{"effort":"gallop"}`, `{"profile":"new"}`, `{"window":{"source":"new"}}`, `{"capabilities":{"tools":{"support":"new"}}}`} {
+		s := foldLines(t, line(0, "request/header", `{"snapshot":`+snapshot+`,"system":""}`), say(1, "q"))
+		if s.Unreadable != 1 || len(s.Messages) != 1 {
+			t.Errorf("%s: %d lines unreadable, messages %q", snapshot, s.Unreadable, short(s.Messages))
+		}
 	}
 }

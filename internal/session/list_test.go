@@ -2,11 +2,13 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestList(t *testing.T) {
@@ -78,5 +80,38 @@ func TestListOfOddLogs(t *testing.T) {
 	os.WriteFile(path, append(slices.Clone(whole), "{torn"...), 0o600)
 	if infos, _ := store.List(nil); infos[0].Problem != nil || infos[0].Turns != 1 {
 		t.Errorf("a torn end: %+v", infos)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	store := NewStore(fastDir(t))
+	if _, err := store.Resolve("0"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("in an empty store: %v", err)
+	}
+	at := func(ms int64) *CreateOptions {
+		return &CreateOptions{Now: func() time.Time { return time.UnixMilli(ms) }}
+	}
+	var ids []string
+	for i, cwd := range []string{"/a", "/b"} {
+		l, err := store.Create(cwd, at(int64(i)<<40))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		ids = append(ids, l.ID())
+	}
+	for _, prefix := range []string{ids[0], strings.ToUpper(ids[0]), ids[0][:12]} {
+		if id, err := store.Resolve(prefix); err != nil || id != ids[0] {
+			t.Errorf("%s gives %s, %v", prefix, id, err)
+		}
+	}
+	_, err := store.Resolve("0")
+	if several, ok := errors.AsType[*AmbiguousError](err); !ok || several.Count != 2 {
+		t.Errorf("what both begin with: %v", err)
+	}
+	for _, bad := range []string{"", "zz", "../" + ids[0], ids[0] + "0", "*", "ilo"} {
+		if _, err := store.Resolve(bad); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: %v", bad, err)
+		}
 	}
 }

@@ -57,7 +57,7 @@ type Log struct {
 	mustSync bool
 	// waiting are images whose bytes are not stored yet.
 	waiting []*llm.Image
-	stored  map[string]bool // images that have their Attachment
+	stored  map[string]*llm.Image // those that have their Attachment, by digest
 	unsaved error
 }
 
@@ -127,7 +127,7 @@ func (l *Log) Append(rec Record) error {
 	l.seq += len(recs)
 	l.last.add(rec)
 	for _, img := range images {
-		l.stored[img.SHA256] = true
+		l.stored[img.SHA256] = img
 	}
 	l.waiting = append(l.waiting, images...)
 	l.tail = append(l.tail, lines...)
@@ -150,7 +150,7 @@ func (l *Log) attach(m *UserMessage) (recs []Record, images []*llm.Image) {
 			m.Parts = slices.Clone(m.Parts)
 			m.Parts[i] = img
 		}
-		if l.stored[img.SHA256] || seen[img.SHA256] {
+		if l.stored[img.SHA256] != nil || seen[img.SHA256] {
 			continue
 		}
 		seen[img.SHA256] = true
@@ -207,6 +207,9 @@ func (l *Log) flush() error {
 			// twice. Write everything again.
 			l.file.Truncate(l.synced)
 			l.written = 0
+			return l.fail(err)
+		}
+		if err := l.keepPlace(); err != nil {
 			return l.fail(err)
 		}
 		l.synced += int64(len(l.tail))

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -293,4 +294,52 @@ func FuzzEnvelope(f *testing.F) {
 			t.Errorf("%q: %+v and %+v", line, e, slow)
 		}
 	})
+}
+
+// The quick way to read data gives what encoding/json gives.
+func FuzzQuickDecode(f *testing.F) {
+	for _, rec := range []Record{
+		&ToolResult{ID: "a", Status: StatusOK, Text: "tab\t <&> \u2028 ü \\ \"q\" \x00\x7f", DurationMS: 12},
+		&ToolCall{ID: "a\n", Name: "shell", Arguments: `{"command":"a\nb"}`, Started: true},
+	} {
+		data, err := settle(rec)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	for _, s := range []string{
+		`{"id":"\ud83d\ude00","status":"\/\b\f","text":"\uD800"}`, `{"id":"` + "\xff" + `","status":"","text":""}`,
+		`{"id":"","status":"","text":"","durationMs":01}`, `{"id":"","status":"","text":"","durationMs":}`, `{"id":"","name":"","arguments":"\u00`,
+		`{"id":"","name":"","arguments":"","started":false}`, `{"id":"","status":"","text":"\u+123"}`, `{"id":"\`, `{"id":"","status":"","text":"","durationMs":99999999999999999999}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, kind := range []string{"tool/result", "tool/call"} {
+			got, want := newRecord(kind), newRecord(kind)
+			if !quickDecode(data, got) {
+				continue
+			}
+			if err := json.Unmarshal(data, want); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %q: %+v, and encoding/json reads %+v, %v", kind, data, got, want, err)
+			}
+		}
+	})
+}
+
+// What this package writes of calls and results is read the quick way.
+func TestQuickDecodeReadsWhatIsWritten(t *testing.T) {
+	for _, rec := range []Record{
+		&ToolResult{ID: "a", Status: StatusOK, Text: "tab\t <&> \u2028 ü \\ \"q\" \x00\x7f\xff", DurationMS: 12},
+		&ToolResult{}, &ToolCall{ID: "a\n", Name: "shell", Arguments: `{"command":"a\nb"}`, Started: true}, &ToolCall{},
+	} {
+		data, err := settle(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := newRecord(rec.Kind()); !quickDecode(data, got) || !reflect.DeepEqual(got, rec) {
+			t.Errorf("%s gives %+v", data, got)
+		}
+	}
 }

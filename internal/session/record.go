@@ -23,6 +23,9 @@ type Stamp struct {
 
 func (s *Stamp) stamp() *Stamp { return s }
 
+// StampOf gives a record's place in the log.
+func StampOf(rec Record) Stamp { return *rec.stamp() }
+
 // TurnStart begins a turn.
 type TurnStart struct {
 	Stamp `json:"-"`

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -123,19 +124,13 @@ func (s *Store) create(path string, h *header, now func() time.Time) (_ *Log, er
 		}
 	}()
 	line := h.line()
-	if err := publish(path, func(w io.Writer) error {
-		_, err := w.Write(line)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := publishOpen(path, bytes.NewReader(line))
 	if err != nil {
 		return nil, err
 	}
 	return &Log{
 		header: *h, path: path, lock: lock, images: imagesOf(path), now: now,
-		file: f, synced: int64(len(line)), stored: make(map[string]bool),
+		file: f, synced: int64(len(line)), stored: make(map[string]*llm.Image),
 	}, nil
 }
 
@@ -158,7 +153,7 @@ func newMemory(cwd string, opts *CreateOptions) (*Log, error) {
 	line := h.line()
 	return &Log{
 		header: *h, images: new(imageMap), now: opts.Now,
-		file: &memory{data: line}, synced: int64(len(line)), stored: make(map[string]bool),
+		file: &memory{data: line}, synced: int64(len(line)), stored: make(map[string]*llm.Image),
 	}, nil
 }
 
@@ -258,13 +253,13 @@ func (s *Store) open(path string) (_ *Log, _ *State, err error) {
 }
 
 // foldFile folds an open log and lists the images that it has stored.
-func foldFile(f *os.File, path string) (*State, tail, map[string]bool, error) {
+func foldFile(f *os.File, path string) (*State, tail, map[string]*llm.Image, error) {
 	images := imagesOf(path)
-	stored := make(map[string]bool)
+	stored := make(map[string]*llm.Image)
 	state, end, err := fold(f, func(ref *llm.Image) (*llm.Image, error) {
 		img, err := loadImage(images, ref)
 		if err == nil {
-			stored[img.SHA256] = true
+			stored[img.SHA256] = img
 		}
 		return img, err
 	})

@@ -96,17 +96,27 @@ func (t *shellTool) stop(cmd *exec.Cmd, gone <-chan struct{}) {
 	defer deadline.Stop()
 	poll := time.NewTicker(stopPoll)
 	defer poll.Stop()
-	select {
-	case <-gone:
-	case <-deadline.C:
-		killGroup(cmd)
-		<-gone
-		return
+	ending := t.w.Ending
+	for running := true; running; {
+		select {
+		case <-gone:
+			running = false
+		case <-ending:
+			ending = nil
+			deadline.Reset(min(t.killDelay, endDelay))
+		case <-deadline.C:
+			killGroup(cmd)
+			<-gone
+			return
+		}
 	}
 	// The command has ended; its children may still be cleaning up.
 	for groupAlive(cmd.Process.Pid) {
 		select {
 		case <-poll.C:
+		case <-ending:
+			ending = nil
+			deadline.Reset(min(t.killDelay, endDelay))
 		case <-deadline.C:
 			killGroup(cmd)
 			return

@@ -17,6 +17,8 @@ const (
 	maxTimeout     = 600
 	// killDelay is how long a command has to end after it was asked to.
 	killDelay = 3 * time.Second
+	// endDelay is the same when the process itself is about to end.
+	endDelay = 500 * time.Millisecond
 	// drainDelay is how long a child of a command that has ended may keep the
 	// output open.
 	drainDelay = time.Second

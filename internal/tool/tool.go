@@ -145,9 +145,6 @@ func NewSet(tools ...Tool) *Set {
 	return s
 }
 
-// Len counts the tools.
-func (s *Set) Len() int { return len(s.sorted) }
-
 // Lookup finds a tool by the name that a model used.
 func (s *Set) Lookup(name string) (Tool, bool) {
 	t, ok := s.byName[name]

@@ -26,6 +26,9 @@ type Workspace struct {
 	// Wrap changes the argument vector of a command before it is started, to
 	// run it in a sandbox. Nil leaves it as it is.
 	Wrap func(argv []string) []string
+	// Ending, if set, is closed when the process is about to end: a command that
+	// is stopped has little time then.
+	Ending <-chan struct{}
 }
 
 // Terminal runs commands in a front end's own terminal.

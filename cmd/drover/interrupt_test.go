@@ -1,0 +1,100 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/tool"
+)
+
+// TestInterruptWhileReadingStdin: a pipe that nobody closes must not keep the
+// program from ending.
+func TestInterruptWhileReadingStdin(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drover := filepath.Join(t.TempDir(), "drover")
+	if err := os.Symlink(exe, drover); err != nil {
+		t.Fatal(err)
+	}
+	// The log file tells when the command runs: it is made before stdin is read.
+	started := filepath.Join(t.TempDir(), "log")
+	if err := syscall.Mkfifo(started, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(drover, "run", "--log-file", started, "--url", "http://127.0.0.1:9", "--model", "m", "-")
+	cmd.Env = []string{"HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fifo, err := os.Open(started) // waits for the other end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fifo.Close()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the status tells
+	if code := cmd.ProcessState.ExitCode(); code != exitCancelled || !strings.Contains(stderr.String(), "cancelled") {
+		t.Errorf("status %d, stderr %q", code, stderr.String())
+	}
+}
+
+// TestTypedAheadIsNoAnswer: a line that was typed before a question was shown
+// must not answer it.
+func TestTypedAheadIsNoAnswer(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	a := &terminalApprover{out: write, lines: make(chan string, maxTyped)}
+	question := &tool.Question{Tool: "shell", Action: &tool.Action{Command: "rm -rf precious"}}
+	a.lines <- "y"
+	a.lines <- "y"
+	if d, err := a.Approve(context.Background(), question); d != tool.AllowOnce || err != nil {
+		t.Fatalf("first: %v, %v", d, err)
+	}
+	go func() {
+		// The second question is read twice in all; then it is answered.
+		buf := make([]byte, 1<<10)
+		for seen := ""; strings.Count(seen, "Allow?") < 2; {
+			n, err := read.Read(buf)
+			if err != nil {
+				return
+			}
+			seen += string(buf[:n])
+		}
+		a.lines <- "n"
+		_, _ = io.Copy(io.Discard, read)
+	}()
+	if d, err := a.Approve(context.Background(), question); d != tool.RejectOnce || err != nil {
+		t.Errorf("second: %v, %v", d, err)
+	}
+	write.Close()
+}
+
+func TestAQuestionShowsWhatItSays(t *testing.T) {
+	q := &tool.Question{Tool: "shell", Action: &tool.Action{Command: "ls \x1b[2J\u202egnp.exe\u200b"}}
+	if text := questionText(q); strings.ContainsAny(text, "\x1b\u202e\u200b") {
+		t.Errorf("%q", text)
+	}
+}
