@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -339,29 +340,44 @@ func (k *killer) checkCalls(recs []session.Record) {
 }
 
 // checkRequests rebuilds every request from the log: those that the engine got
-// are among them, in order, byte for byte. A kill may come between log and
-// engine.
+// are among them, byte for byte. A kill may come between log and engine.
 func (k *killer) checkRequests() {
 	k.t.Helper()
-	sent := k.worker.bodies
+	sent := k.worker.received()
 	k.requests = len(sent)
-	for _, req := range agenttest.Rebuild(k.t, k.store().Records(k.id)) {
+	missing, unsent := k.compareRequests(sent)
+	k.requestsUnsent = unsent
+	if len(missing) > 0 {
+		k.t.Errorf("%d of %d requests cannot be rebuilt from the log, the first is\n%s", len(missing), k.requests, missing[0])
+	}
+	if unsent > k.kills {
+		k.t.Errorf("%d requests are in the log and were never sent", unsent)
+	}
+}
+
+// compareRequests gives what the engine got and the newest session's log does not
+// give, and counts what is in the log alone. The order does not count: the last
+// request of a killed process may be read after the first one of the next.
+func (r *rig) compareRequests(sent [][]byte) (missing [][]byte, unsent int) {
+	r.t.Helper()
+	logged := make(map[string]int)
+	for _, req := range agenttest.Rebuild(r.t, r.store().Records(r.newest())) {
 		body, err := openai.EncodeRequest(&req)
 		if err != nil {
-			k.t.Fatal(err)
+			r.t.Fatal(err)
 		}
-		if len(sent) > 0 && bytes.Equal(body, sent[0]) {
-			sent = sent[1:]
-		} else {
-			k.requestsUnsent++
+		logged[string(body)]++
+		unsent++
+	}
+	for _, body := range sent {
+		if logged[string(body)] == 0 {
+			missing = append(missing, body)
+			continue
 		}
+		logged[string(body)]--
+		unsent--
 	}
-	if len(sent) > 0 {
-		k.t.Errorf("%d of %d requests cannot be rebuilt from the log, the first is\n%s", len(sent), k.requests, sent[0])
-	}
-	if k.requestsUnsent > k.kills {
-		k.t.Errorf("%d requests are in the log and were never sent", k.requestsUnsent)
-	}
+	return missing, unsent
 }
 
 // worker is a model that calls tools: each call writes its own id to a file, so
@@ -382,7 +398,17 @@ func (w *worker) forget() {
 	w.bodies, w.problems = nil, nil
 }
 
+// received are the requests so far.
+func (w *worker) received() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.bodies)
+}
+
 func (w *worker) answer(_ *rig, c *enginetest.Chat) enginetest.Answer {
+	if !json.Valid(c.Body) { // its sender was killed while sending it
+		return enginetest.Answer{Status: http.StatusBadRequest, Body: `{"error":{"message":"broken"}}`}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.bodies = append(w.bodies, c.Body)

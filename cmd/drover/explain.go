@@ -51,6 +51,11 @@ func ways(err error) []string {
 		return []string{"The engine is loading the model. Wait a little."}
 	case e.Code == llm.CodeAuth && strings.Contains(e.Message, "needs a key"):
 		return []string{"Name a key with key = \"env:NAME\" in the configuration, or with --key-env NAME beside --url."}
+	case e.Code == llm.CodeMalformedResponse && errors.As(e, new(interface {
+		error
+		PrintedCall() string
+	})):
+		return nil // the message says what to turn on
 	case e.Code == llm.CodeTransport && !e.Unreached:
 		return []string{"The connection broke. Look at the engine's log, and check the url."}
 	}
@@ -68,8 +73,7 @@ var hints = map[llm.Code]string{
 		"or name it with --url URL --preset PRESET.",
 	llm.CodeTimeout:           "The engine is there but does not answer in time. Look at its log; a busy or swapping machine is the usual reason.",
 	llm.CodeAuth:              "The engine wants another key. Name it with key = \"env:NAME\" in the configuration, or with --key-env NAME beside --url.",
-	llm.CodeMissingCredential: "Set the variable, or name another one with key = \"env:NAME\" in the configuration or --key-env NAME.",
-	llm.CodeInvalidCredential: "Copy the key again, whole and without quotes.",
+	llm.CodeMissingCredential: "Put the key there, or store one with drover auth set NAME and name it with key = \"keyring:NAME\" in the configuration.",
 	llm.CodeQuota:             "The provider's account has no credit left for this.",
 	llm.CodeRateLimit:         "Wait a little, or choose another model with --model.",
 	llm.CodeUnknownModel:      "drover models lists the models there are.",

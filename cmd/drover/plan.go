@@ -145,9 +145,14 @@ func (a *app) planInput(ctx context.Context, name string) (*budget.Input, error)
 }
 
 func (a *app) planSession(id string) (*budget.Input, error) {
-	state, err := a.sessions().Read(id)
+	store := a.sessions()
+	id, err := resolveSession(store, id)
 	if err != nil {
 		return nil, usageError("%s: neither a file nor a session of this user: %w", id, err)
+	}
+	state, err := store.Read(id)
+	if err != nil {
+		return nil, usageError("%s: %w", id, err)
 	}
 	if len(state.Messages) == 0 || state.Header == nil {
 		return nil, usageError("session %s has no request yet", id)

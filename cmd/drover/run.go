@@ -57,7 +57,7 @@ Exit status: 0 done; 1 the turn failed or its answer reached the token limit;
 	a.turnFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON event a line (docs/protocol.md)")
-	f.StringVar(&o.resume, "resume", "", "go on with the session `ID`")
+	f.StringVar(&o.resume, "resume", "", "go on with the session `ID` (its beginning is enough; last is the newest of this folder)")
 	f.StringArrayVar(&o.images, "image", nil, "add the image in `FILE` to the prompt (may be given again)")
 	return cmd
 }
@@ -188,6 +188,10 @@ func (a *app) openSession(ctx context.Context, s *settings, id string) (*opened,
 
 func (a *app) resume(ctx context.Context, s *settings, id string) (*opened, error) {
 	store := a.sessions()
+	id, err := resolveSession(store, id)
+	if err != nil {
+		return nil, err
+	}
 	before, err := store.Read(id)
 	if err != nil {
 		return nil, &statusError{status: exitUsage, err: err}

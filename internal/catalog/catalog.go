@@ -22,7 +22,7 @@ import (
 // little less, so that it can say why it has none.
 const (
 	ListTimeout = 2 * time.Second
-	listMargin  = 50 * time.Millisecond
+	listMargin  = 200 * time.Millisecond
 )
 
 // Registry holds the providers of the process by route. The zero value is

@@ -2,9 +2,13 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -34,9 +38,18 @@ type lock struct {
 // maxLockTries bounds how often the lock's file may vanish under us.
 const maxLockTries = 100
 
+// A process that is killed just when it starts a command leaves its lock to the
+// command, until that has begun. So a lock of a process that is gone is waited
+// for, this long and with these pauses.
+const (
+	lockGrace = 500 * time.Millisecond
+	lockPause = 5 * time.Millisecond
+)
+
 // takeLock locks the log at path, a path without symbolic links.
 func takeLock(id, path string) (*lock, error) {
 	l := &lock{path: lockPath(path)}
+	start := time.Now()
 	for try := 0; ; try++ {
 		l.flock = flock.New(l.path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(fileMode))
 		ok, err := l.flock.TryLock()
@@ -44,7 +57,13 @@ func takeLock(id, path string) (*lock, error) {
 			return nil, fmt.Errorf("lock session %s: %w", id, err)
 		}
 		if !ok {
-			return nil, &InUseError{ID: id, PID: l.owner()}
+			owner := l.owner()
+			if gone(owner) && time.Since(start) < lockGrace {
+				time.Sleep(lockPause)
+				try--
+				continue
+			}
+			return nil, &InUseError{ID: id, PID: owner}
 		}
 		if l.current() {
 			break
@@ -98,6 +117,19 @@ func (l *lock) owner() int {
 		return 0
 	}
 	return pid
+}
+
+// gone reports whether there is surely no process of a number on this machine.
+func gone(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return true // Windows tells here
+	}
+	defer p.Release()
+	return runtime.GOOS != "windows" && errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // release gives the lock up and removes its file while still holding it, so that

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/drover-dev/drover/internal/llm"
 )
 
@@ -222,6 +224,39 @@ func TestStaleLock(t *testing.T) {
 	_, _, err = store.Open(id)
 	if inUse, ok := errors.AsType[*InUseError](err); !ok || inUse.PID != os.Getpid() {
 		t.Errorf("a second writer: %v", err)
+	}
+}
+
+// A lock whose owner is gone is waited for: a command that it had begun to start
+// may hold it for a moment. It is not broken.
+func TestLockThatOutlivesItsOwner(t *testing.T) {
+	store := NewStore(fastDir(t))
+	id, _ := create(t, store, 1)
+	path, _ := store.find(id)
+	if gone(os.Getpid()) || gone(0) || !gone(999999999) {
+		t.Error("processes are told wrong")
+	}
+	hold := func() *flock.Flock {
+		held := flock.New(lockPath(path), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+		if ok, err := held.TryLock(); !ok {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(lockPath(path), []byte("\x00999999999\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	held := hold()
+	time.AfterFunc(50*time.Millisecond, func() { held.Close() })
+	l, _, err := store.Open(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	defer hold().Close()
+	_, _, err = store.Open(id)
+	if inUse, ok := errors.AsType[*InUseError](err); !ok || inUse.PID != 999999999 {
+		t.Errorf("a lock that is held on: %v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 // provider itself gets a little less, so that it can say what it did learn.
 const (
 	ProbeTimeout = 2 * time.Second
-	probeMargin  = 50 * time.Millisecond
+	probeMargin  = 200 * time.Millisecond
 )
 
 // Selector is one session's choice of model and effort. It is safe for
