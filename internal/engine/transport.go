@@ -16,8 +16,9 @@ const (
 	// maxHeader bounds the header of an answer, in bytes.
 	maxHeader = 64 << 10
 	// idleConnection is how long an unused connection is kept. A turn's next
-	// step comes within seconds.
-	idleConnection = 30 * time.Second
+	// step comes within seconds, and llama-server closes after five: a POST on a
+	// connection that is being closed fails.
+	idleConnection = 3 * time.Second
 	userAgent      = "drover"
 )
 
