@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -141,7 +142,7 @@ func (a *app) listSessions(all, asJSON bool) error {
 		return printSessionsJSON(a.stdout, infos)
 	}
 	if len(infos) > 0 {
-		return printSessions(a.stdout, infos)
+		return printSessions(a.stdout, infos, all)
 	}
 	if !all {
 		fmt.Fprintln(a.stderr, "drover: there is no session of this folder (--all lists those of others)")
@@ -151,21 +152,25 @@ func (a *app) listSessions(all, asJSON bool) error {
 	return nil
 }
 
-func printSessions(w io.Writer, infos []session.Info) error {
+// printSessions lists sessions; folders shows that of each, which is the same for
+// all unless every folder was asked for.
+func printSessions(w io.Writer, infos []session.Info, folders bool) error {
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "ID\tUPDATED\tTURNS\tSIZE\tMODEL\tFOLDER\tTITLE")
+	row := func(id, updated, turns, size, model, folder, title string) {
+		cells := []string{id, updated, turns, size, model}
+		if folders {
+			cells = append(cells, folder)
+		}
+		fmt.Fprintln(tw, strings.Join(append(cells, title), "\t"))
+	}
+	row("ID", "UPDATED", "TURNS", "SIZE", "MODEL", "FOLDER", "TITLE")
 	for i := range infos {
 		s := &infos[i]
 		title := oneLine(s.Title)
 		if s.Problem != nil {
 			title = oneLine(title + " (" + s.Problem.Error() + ")")
 		}
-		model := ""
-		if !s.Target.IsZero() {
-			model = s.Target.String()
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", s.ID, localTime(s.Updated), s.Turns, sizeText(s.Size),
-			oneLine(model), oneLine(s.CWD), title)
+		row(s.ID, localTime(s.Updated), strconv.Itoa(s.Turns), sizeText(s.Size), oneLine(s.Target.String()), oneLine(s.CWD), title)
 	}
 	return tw.Flush()
 }
