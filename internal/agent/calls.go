@@ -145,13 +145,13 @@ func (t *turn) admit(ctx context.Context, c *call) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if err := t.checkProgress(ctx, c); err != nil {
+		return err
+	}
 	if c.action == nil {
 		t.append(&session.ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 		c.settle(tool.StatusError, c.problem)
 		return nil
-	}
-	if err := t.checkProgress(ctx, c); err != nil {
-		return err
 	}
 	q := t.question(c)
 	verdict, reason := t.opts.Gate.Check(q)

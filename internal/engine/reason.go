@@ -138,7 +138,8 @@ func reason(err error) string {
 		return "the TLS certificate is not valid"
 	case errors.As(err, &record), strings.Contains(text, "server gave HTTP response to HTTPS client"):
 		return "does not speak TLS there, try http"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), strings.Contains(text, "reset by peer"):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), strings.Contains(text, "reset by peer"),
+		strings.Contains(text, "stream error:"), strings.Contains(text, "GOAWAY"): // HTTP/2
 		return "connection reset"
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return "host or network unreachable"

@@ -22,7 +22,8 @@ const maxErrorBody = 64 << 10
 const errorBodyLimit = 10 * time.Second
 
 // Stream sends a request and yields what the engine answers. It makes one HTTP
-// request and repeats nothing. An error is an [*llm.Error] and the last thing
+// request and repeats nothing, except on another connection when a kept one was
+// closed before any byte of the answer. An error is an [*llm.Error] and the last thing
 // yielded. Leaving the loop, or the end of parent, closes the connection.
 func (e *Engine) Stream(parent context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
@@ -84,6 +85,10 @@ func (e *Engine) generate(parent, ctx context.Context, ep Endpoint, req *llm.Req
 		return nil, llm.Errorf(llm.CodeInvalidRequest, "%s: %w", ep, errBadRequest)
 	}
 	hr.Header.Set("Accept", "text/event-stream")
+	// Not sent, but it lets the transport take another connection when a kept one
+	// was closed before a byte of the answer: llama-server closes behind every
+	// streamed answer without having said so.
+	hr.Header["Idempotency-Key"] = nil
 
 	client := &http.Client{Transport: e.transport, CheckRedirect: noRedirects}
 	start := time.Now()
