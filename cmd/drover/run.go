@@ -186,29 +186,32 @@ func (a *app) openSession(ctx context.Context, s *settings, id string) (*opened,
 	return o, nil
 }
 
-func (a *app) resume(ctx context.Context, s *settings, id string) (*opened, error) {
+func (a *app) resume(ctx context.Context, s *settings, name string) (_ *opened, err error) {
 	store := a.sessions()
-	id, err := resolveSession(store, id)
+	id, err := resolveSession(store, name)
 	if err != nil {
 		return nil, err
 	}
-	before, err := store.Read(id)
-	if err != nil {
+	o := &opened{effort: s.effort}
+	if o.log, err = store.OpenForAppend(id); err != nil {
 		return nil, &statusError{status: exitUsage, err: err}
 	}
-	o := &opened{effort: s.effort, dir: before.CWD}
-	here, err := workDir()
-	if st, e := os.Stat(o.dir); e != nil || !st.IsDir() {
+	defer func() {
 		if err != nil {
-			return nil, err
+			err = errors.Join(err, o.log.Close())
 		}
-		o.notes = append(o.notes, fmt.Sprintf("%s, the folder of the session, is gone: working in %s", o.dir, here))
-		o.dir = here
-	} else if err != nil || here != o.dir {
-		o.notes = append(o.notes, "working in "+o.dir+", the folder of the session")
+	}()
+	if o.state, err = o.log.Fold(); err != nil {
+		return nil, &statusError{status: exitUsage, err: err}
+	}
+	for _, w := range o.state.Warnings {
+		o.notes = append(o.notes, "session "+id+": "+w.String())
+	}
+	if err := o.enter(o.state.CWD); err != nil {
+		return nil, err
 	}
 	wanted := s.target
-	if h := before.Header; h != nil {
+	if h := o.state.Header; h != nil {
 		if !s.flagTarget {
 			wanted = h.Snapshot.Target
 		}
@@ -219,13 +222,26 @@ func (a *app) resume(ctx context.Context, s *settings, id string) (*opened, erro
 	if err := a.chooseFor(ctx, o, wanted); err != nil {
 		return nil, err
 	}
-	if o.log, o.state, err = store.Open(id); err != nil {
-		return nil, &statusError{status: exitUsage, err: err}
-	}
-	for _, w := range o.state.Warnings {
-		o.notes = append(o.notes, "session "+id+": "+w.String())
-	}
 	return o, nil
+}
+
+// enter makes the session's folder the one to work in, or the current one when
+// it is gone.
+func (o *opened) enter(dir string) error {
+	here, err := workDir()
+	switch st, e := os.Stat(dir); {
+	case e == nil && st.IsDir():
+		o.dir = dir
+		if err != nil || here != dir {
+			o.notes = append(o.notes, "working in "+dir+", the folder of the session")
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	o.dir = here
+	o.notes = append(o.notes, fmt.Sprintf("%s, the folder of the session, is gone: working in %s", dir, here))
+	return nil
 }
 
 func (a *app) chooseFor(ctx context.Context, o *opened, wanted llm.Target) error {

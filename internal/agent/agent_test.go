@@ -952,3 +952,26 @@ func TestToolsAreTurnedOffAndOn(t *testing.T) {
 		t.Errorf("offered %s", got)
 	}
 }
+
+func TestAnEngineThatIsGoneIsForgotten(t *testing.T) {
+	gone := &llm.Error{Code: llm.CodeTransport, Message: "refused", Unreached: true}
+	synctest.Test(t, func(t *testing.T) {
+		p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(gone), llmtest.Say("ok")}}
+		registry := new(catalog.Registry)
+		if _, err := registry.Register(p, "p"); err != nil {
+			t.Fatal(err)
+		}
+		store := new(target.Store)
+		sel := target.NewSelector(registry, store, 0)
+		sel.Select(t.Context(), llm.Target{Provider: "p", Model: "m"})
+		log, err := session.NewStore("").Create(t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range agent.New(sel, log, log.NewState(), nil, nil).Turn(t.Context(), []llm.Part{llm.Text("go")}) {
+		}
+		if known, ok := store.Get(llm.Target{Provider: "p", Model: "m"}); ok {
+			t.Errorf("the store still holds %+v", known)
+		}
+	})
+}

@@ -225,6 +225,10 @@ func (s *Selector) Info() llm.ModelInfo {
 // Refuse remembers that the engine of the target refused an option.
 func (s *Selector) Refuse(t llm.Target, option llm.Refusal) { s.store.Refuse(t, option) }
 
+// Lost says that nobody listens where the target's engine was: what is known of
+// its models is forgotten, since it may come back with other settings.
+func (s *Selector) Lost(t llm.Target) { s.store.Forget(t.Provider) }
+
 // Close ends a pending probe. The selector may be used again.
 func (s *Selector) Close() {
 	s.mu.Lock()
