@@ -32,13 +32,14 @@ var imports = map[string][]string{
 	"internal/history":  nil,
 	"internal/budget":   {"internal/history"},
 	"internal/tool":     nil,
+	"internal/memory":   {"internal/tool"},
 	"internal/session":  {"internal/budget"},
-	"internal/agent":    {"internal/target", "internal/history", "internal/budget", "internal/tool", "internal/session"},
+	"internal/agent":    {"internal/target", "internal/history", "internal/budget", "internal/tool", "internal/memory", "internal/session"},
 	"internal/jsonrpc2": nil,
 	"internal/practice": nil,
 	"internal/acp": {
 		"internal/agent", "internal/session", "internal/target", "internal/catalog", "internal/picker",
-		"internal/budget", "internal/tool", "internal/jsonrpc2",
+		"internal/budget", "internal/tool", "internal/memory", "internal/jsonrpc2",
 	},
 	"internal/hosted": {"internal/engine"},
 	"internal/config": nil,
@@ -69,12 +70,13 @@ var owners = map[string][]string{
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore": {"internal/tool"},
 	"github.com/bmatcuk/doublestar/v4":                      {"internal/tool"},
 	"github.com/aymanbagabas/go-udiff":                      {"internal/tool"},
+	"github.com/landlock-lsm/go-landlock/landlock/syscall":  {"internal/tool"},
 	"github.com/gofrs/flock":                                {"internal/session"},
 	"charm.land/catwalk/pkg/catwalk":                        {"internal/hosted"},
 	"charm.land/catwalk/pkg/embedded":                       {"internal/hosted"},
 	"github.com/rivo/uniseg":                                {"internal/budget"},
 	"golang.org/x/image/webp":                               {"internal/llm"},
-	"golang.org/x/sys/unix":                                 {"cmd/drover"},
+	"golang.org/x/sys/unix":                                 {"cmd/drover", "internal/tool"},
 }
 
 // pure lists the packages that decide: same input, same output.

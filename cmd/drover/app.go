@@ -297,8 +297,9 @@ func (a *app) sessions() *session.Store {
 // agentOptions are what every session of the process has in common.
 func (a *app) agentOptions(s *settings) agent.Options {
 	o := agent.Options{
+		Sandbox: newSandbox(a.config),
 		Environ: withoutVariables(config.Environment(), a.keyVariables()), Policy: s.policy, Logger: a.logger,
-		ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions,
+		ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions, Memory: a.memory(),
 	}
 	if a.dirs.Cache != "" {
 		o.SpillDir = filepath.Join(a.dirs.Cache, "output")

@@ -88,6 +88,9 @@ func (a *app) configShow() error {
 	t.line("files", tomlStrings(cfg.Instructions), cfg.Instructions != nil)
 	t.table("tools")
 	t.line("off", tomlStrings(cfg.ToolsOff), cfg.ToolsOff != nil)
+	t.table("sandbox")
+	t.line("off", strconv.FormatBool(cfg.SandboxOff), cfg.SandboxOff)
+	t.line("write", tomlStrings(cfg.SandboxWrite), cfg.SandboxWrite != nil)
 	if len(cfg.Engines) == 0 {
 		t.WriteString("\n# engines: those that are found at the default ports of this machine\n")
 	}

@@ -21,9 +21,10 @@ func newDoctor(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at everything drover needs: what is right, what is wrong, what to do",
 		Long: `Look at everything drover needs: the configuration, the engines, the keys, its own
-folders, the saved sessions, the programs that tools run, and the terminal. What
-is wrong is named with what to do about it, and then the exit status is 1. No key
-is shown, no model is loaded, and nothing is changed.`,
+folders, the saved sessions, the programs that tools run, the sandbox that they
+run in, and the terminal. What is wrong is named with what to do about it, and
+then the exit status is 1. No key is shown, no model is loaded, and nothing is
+changed.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), asJSON) },
 	}
@@ -62,7 +63,8 @@ func (f *findings) failed(area, format string, err error) {
 
 func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	var f findings
-	if cfg := a.examineConfig(&f); cfg != nil {
+	cfg := a.examineConfig(&f)
+	if cfg != nil {
 		rows := a.engineRows(ctx, cfg)
 		a.examineEngines(&f, cfg, rows)
 		a.examineKeys(ctx, &f, cfg)
@@ -70,6 +72,9 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	a.examineFolders(&f)
 	a.examineSessions(&f)
 	examinePrograms(&f)
+	if cfg != nil {
+		examineSandbox(&f, newSandbox(cfg))
+	}
 	a.examineTerminal(&f)
 	if ctx.Err() != nil {
 		return ctx.Err()

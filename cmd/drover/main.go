@@ -36,6 +36,9 @@ func main() {
 // runProcess is run with the process's own arguments, streams and signals. The
 // first interrupt cancels, the second ends the process.
 func runProcess() int {
+	if isSandboxExec(os.Args) {
+		return sandboxExec(os.Args, os.Stderr)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)

@@ -158,8 +158,9 @@ func (a *app) planSession(id string) (*budget.Input, error) {
 		return nil, usageError("session %s has no request yet", id)
 	}
 	h := state.Header
+	system, memory := h.SystemParts()
 	return &budget.Input{
-		Snapshot: h.Snapshot, System: strings.TrimSuffix(h.System, h.Memory), Memory: h.Memory,
+		Snapshot: h.Snapshot, System: system, Memory: memory,
 		Tools: h.ToolDefs(), Messages: state.Messages, Previous: state.Previous,
 	}, nil
 }
@@ -207,6 +208,9 @@ func printPlan(w io.Writer, r *budget.Report) error {
 	fmt.Fprintf(w, "\n[%s] %d of %d tokens\n", bar(r.EstimatedAfter, r.InputBudget), r.EstimatedAfter, r.InputBudget)
 	if text := r.Summary(); text != "" {
 		fmt.Fprintln(w, text)
+	}
+	if len(r.OmittedNotes) > 0 {
+		fmt.Fprintf(w, "memory notes without room: %s\n", oneLine(strings.Join(r.OmittedNotes, ", ")))
 	}
 	for _, t := range r.Truncations {
 		fmt.Fprintf(w, "  turn %d, %s: %d of %d tokens kept\n", t.Turn, t.Component, t.TokensAfter, t.TokensBefore)

@@ -49,7 +49,7 @@ and SGLang on their default ports. "drover demo" needs no engine at all.`,
 	})
 	root.PersistentFlags().StringVar(&a.flags.logFile, "log-file", "", "write diagnostics to `FILE`")
 	root.PersistentFlags().StringVar(&a.flags.level, "log-level", "", "write diagnostics of `LEVEL` (debug, info, warn, error) and above")
-	root.AddCommand(newRun(a), newACP(a), newModels(a), newEngines(a), newProbe(a), newAuth(a), newConfig(a), newDoctor(a), newPlan(a), newSessions(a), newDemo(a), newVersion(a))
+	root.AddCommand(newRun(a), newACP(a), newModels(a), newEngines(a), newProbe(a), newAuth(a), newConfig(a), newDoctor(a), newPlan(a), newSessions(a), newMemory(a), newDemo(a), newVersion(a))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
 }

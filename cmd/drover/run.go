@@ -113,6 +113,9 @@ func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep rep
 	if err := rep.session(opened.log); err != nil {
 		return err
 	}
+	if n := sandboxNotice(opts.Sandbox.State(), s.mode); n != "" {
+		opened.notes = append(opened.notes, n)
+	}
 	for _, n := range opened.notes {
 		if err := rep.event(agent.Notice{Kind: agent.NoticeInfo, Text: n}); err != nil {
 			return err

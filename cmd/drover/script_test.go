@@ -18,6 +18,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if isSandboxExec(os.Args) {
+		os.Exit(sandboxExec(os.Args, os.Stderr))
+	}
 	testscript.Main(m, map[string]func(){
 		"drover": func() { os.Exit(runProcess()) },
 	})

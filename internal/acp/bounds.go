@@ -15,8 +15,6 @@ const (
 	maxRawInput = 64 << 10
 	// maxTitle bounds titles and other lines for people, in bytes of JSON.
 	maxTitle = 4 << 10
-	// maxLocations bounds the places of one tool call.
-	maxLocations = 100
 	// maxModels is how many models of one provider are shown beside the current
 	// one; any other of its list can be set all the same.
 	maxModels = 100

@@ -188,5 +188,8 @@ func (c *conversation) replayAnswer(w *workbench, m *llm.Message, results map[in
 			update.Content = card.result(result.Text(), nil)
 		}
 		c.update(update)
+		if p, ok := planOf(call.Arguments); ok && call.Name == "todo" && update.Status == statusCompleted {
+			c.update(p)
+		}
 	}
 }

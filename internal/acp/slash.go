@@ -17,6 +17,7 @@ func slashCommands() []availableCommand {
 		{Name: "model", Description: "Show or choose the model, listed or not", Input: &commandInput{"PROVIDER/MODEL"}},
 		{Name: "effort", Description: "Show or choose the effort", Input: &commandInput{"graze, trot, climb or summit"}},
 		{Name: "context", Description: "Show how the context window is used"},
+		{Name: "memory", Description: "List the notes of earlier sessions, or show one", Input: &commandInput{"TITLE"}},
 		{Name: "tools", Description: "List the tools on offer and what they cost; off NAME and on NAME turn one off and on", Input: &commandInput{"off NAME or on NAME"}},
 	}
 }
@@ -54,6 +55,8 @@ func (c *conversation) runCommand(ctx context.Context, w *workbench, command, ar
 		if err = c.ensureModel(ctx, w); err == nil {
 			text, err = contextCommand(ctx, w)
 		}
+	case "memory":
+		text, err = memoryCommand(w.agent.Memory(), argument)
 	case "tools":
 		if err = c.ensureModel(ctx, w); err == nil {
 			text, err = c.toolsCommand(ctx, w, argument)
@@ -144,6 +147,9 @@ func contextCommand(ctx context.Context, w *workbench) (string, error) {
 	}
 	if summary := report.Summary(); summary != "" {
 		b.WriteString("\n" + summary + "\n")
+	}
+	if len(report.OmittedNotes) > 0 {
+		b.WriteString("\nMemory notes without room: " + line(strings.Join(report.OmittedNotes, ", ")) + "\n")
 	}
 	if err != nil {
 		b.WriteString("\n" + err.Error() + "\n")

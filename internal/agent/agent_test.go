@@ -22,6 +22,7 @@ import (
 	"github.com/drover-dev/drover/internal/catalog"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/llm/llmtest"
+	"github.com/drover-dev/drover/internal/memory"
 	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/target"
 	"github.com/drover-dev/drover/internal/tool"
@@ -543,10 +544,10 @@ func TestToolsAreNotOfferedWhereTheyAreUnsupported(t *testing.T) {
 func TestSmallWindowsGetFewerTools(t *testing.T) {
 	for size, want := range map[int]string{
 		11_999: "[edit grep read shell]",
-		12_000: "[edit glob grep read shell write]",
+		12_000: "[edit forget glob grep read remember shell todo write]",
 	} {
 		p := &llmtest.Provider{Facts: window(size)}
-		f := newFixture(t, p, nil, agent.Options{})
+		f := newFixture(t, p, nil, agent.Options{Memory: memory.Open("")})
 		f.turn(t.Context(), "go")
 		var names []string
 		for _, d := range p.Requests()[0].Tools {
@@ -566,7 +567,7 @@ func TestWhatEveryRequestCosts(t *testing.T) {
 		{32768, 1450, 1850},
 	} {
 		p := &llmtest.Provider{Facts: window(tt.window)}
-		f := newFixture(t, p, nil, agent.Options{})
+		f := newFixture(t, p, nil, agent.Options{Memory: memory.Open("")})
 		r := find[agent.Planned](f.turn(t.Context(), "go"))[0].Report
 		b := r.BreakdownAfter
 		t.Logf("window %d: system %d, tools %d", tt.window, b.System, b.ToolSchemas)

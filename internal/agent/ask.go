@@ -114,9 +114,10 @@ func printedText(err error) string {
 func (t *turn) plan(snap *llm.Snapshot) (*budget.Plan, error) {
 	tools := t.offered(snap).Defs()
 	messages, previous := t.history()
+	notes, omitted := t.notes(t.remember, snap)
 	plan, err := t.fit(&budget.Input{
-		Snapshot: *snap, System: systemTurn(snap, t.around), Tools: tools, Messages: messages,
-		RequestedOutput: t.maxOutput, Previous: previous, Costs: &t.costs,
+		Snapshot: *snap, System: systemTurn(snap, t.around), Memory: notes, OmittedNotes: omitted,
+		Tools: tools, Messages: messages, RequestedOutput: t.maxOutput, Previous: previous, Costs: &t.costs,
 	})
 	if err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func (t *turn) plan(snap *llm.Snapshot) (*budget.Plan, error) {
 	}
 	header := &session.RequestHeader{
 		Snapshot: plan.Request.Snapshot, Temperature: plan.Request.Snapshot.Temperature(),
-		System: plan.Request.System, Tools: session.NewTools(tools),
+		System: plan.Request.System, Memory: notes, Tools: session.NewTools(tools),
 	}
 	t.mu.Lock()
 	changed := !t.headed || !header.Equal(t.state.Header)

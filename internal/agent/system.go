@@ -5,7 +5,9 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/memory"
 	"github.com/drover-dev/drover/internal/tool"
 )
 
@@ -35,6 +37,14 @@ func systemTurn(snap *llm.Snapshot, around *tool.Surroundings) string {
 		fmt.Fprintf(&b, "\nInstructions from %s:\n%s\n", in.Path, strings.TrimRight(in.Text, "\n"))
 	}
 	return strings.TrimRight(b.String(), "\n")
+}
+
+// notes are the part of the system turn that holds memory notes, and the titles
+// of those that have no room.
+func (a *Agent) notes(d *memory.Digest, snap *llm.Snapshot) (text string, omitted []string) {
+	return d.Fit(memory.DigestLimit(snap.Window.Tokens), func(heading string, lines []string, limit int) (string, []int) {
+		return budget.SelectNotes(a.opts.Policy, heading, lines, limit)
+	})
 }
 
 // surroundings looks at what the system turn says of the work tree. It is taken

@@ -9,6 +9,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/memory"
 	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -20,6 +21,7 @@ type turn struct {
 	emit func(Event)
 
 	around    *tool.Surroundings
+	remember  *memory.Digest
 	notSaved  bool // the person was told
 	cutTold   bool // the person was told that the engine cut the prompt
 	printed   bool // the model was told that it printed a call as text
@@ -66,6 +68,10 @@ func (t *turn) start(parts []llm.Part) error {
 	t.around = t.surroundings()
 	for _, problem := range t.around.Problems {
 		t.once("problem "+problem, problem)
+	}
+	t.remember = t.memory.Digest()
+	for _, problem := range t.remember.Problems {
+		t.once("note "+problem.String(), "A memory note is left out: "+problem.String()+".")
 	}
 	return nil
 }

@@ -42,6 +42,11 @@ type Config struct {
 	Instructions []string
 	// ToolsOff names tools that are not offered.
 	ToolsOff []string
+
+	// SandboxOff lets commands write everywhere. SandboxWrite are further files
+	// and folders, absolute, that they may write otherwise.
+	SandboxOff   bool
+	SandboxWrite []string
 }
 
 // Engine is one [engines.NAME] table.

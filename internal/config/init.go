@@ -62,6 +62,12 @@ const initText = `# The configuration of drover. Everything is optional: take th
 # Tools that are not offered to the model.
 #off = ["shell"]
 
+# On Linux, commands write only in the work tree, temporary and cache folders, and
+# here. In mode full they write everywhere, as they do with off.
+#[sandbox]
+#off = false
+#write = ["~/.local/share/pnpm"]
+
 # A table for each engine; "drover engines add" writes one. With none drover looks
 # at the default ports of this machine. The name is the part in front of the slash
 # in PROVIDER/MODEL.

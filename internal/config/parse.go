@@ -26,6 +26,7 @@ type file struct {
 	Engines      map[string]fileEngine `toml:"engines"`
 	Instructions fileInstructions      `toml:"instructions"`
 	Tools        fileTools             `toml:"tools"`
+	Sandbox      fileSandbox           `toml:"sandbox"`
 	DeepSeek     fileDeepSeek          `toml:"deepseek"`
 	Hosted       fileHosted            `toml:"hosted"`
 }
@@ -40,6 +41,11 @@ type fileInstructions struct {
 
 type fileTools struct {
 	Off []string `toml:"off"`
+}
+
+type fileSandbox struct {
+	Off   bool     `toml:"off"`
+	Write []string `toml:"write"`
 }
 
 type fileEngine struct {
@@ -120,6 +126,7 @@ func (p *parser) config(f *file, dir string) *Config {
 	for _, name := range p.order(f.Engines) {
 		c.Engines = append(c.Engines, p.engine(name, f.Engines[name]))
 	}
+	c.SandboxOff, c.SandboxWrite = f.Sandbox.Off, p.sandboxWrite(f.Sandbox.Write)
 	c.DeepSeek, c.Hosted = p.deepSeek(f), p.hosted(f)
 	return c
 }

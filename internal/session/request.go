@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
@@ -61,6 +62,15 @@ func (r *RequestHeader) ToolDefs() []llm.ToolDef {
 		defs = append(defs, d)
 	}
 	return defs
+}
+
+// SystemParts gives the system turn apart into the two texts that a plan is made
+// of, to plan the request again.
+func (r *RequestHeader) SystemParts() (system, memory string) {
+	if r.Memory == "" {
+		return r.System, ""
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(r.System, r.Memory), "\n\n"), r.Memory
 }
 
 // Equal reports whether two headers say the same; a nil header equals none.

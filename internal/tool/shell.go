@@ -66,17 +66,25 @@ func (t *shellTool) Prepare(ctx context.Context, text string) (*Action, error) {
 	if argv[1] == "-c" { // a shell whose language is known
 		scopes = commandScopes(command)
 	}
-	if t.w.Wrap != nil {
-		argv = t.w.Wrap(argv)
-	}
 	c := &Command{Argv: argv, Dir: t.w.Dir, Environ: commandEnviron(t.w.Environ, t.w.Dir), OutputLimit: maxOutputBytes}
 	return &Action{
 		Title: oneLine(command, maxTitleBytes), Kind: KindExecute, Access: AccessExecute,
 		Command: command, Scopes: scopes,
 		Run: func(ctx context.Context, progress func(string)) Result {
-			return t.run(ctx, c, time.Duration(seconds)*time.Second, progress)
+			return t.run(ctx, t.wrap(c), time.Duration(seconds)*time.Second, progress)
 		},
 	}, nil
+}
+
+// wrap changes a command as the workspace wants it at this moment.
+func (t *shellTool) wrap(c *Command) *Command {
+	if t.w.Wrap == nil {
+		return c
+	}
+	wrapped := *c
+	wrapped.Argv = t.w.Wrap(c.Argv)
+	wrapped.confined = len(wrapped.Argv) > len(c.Argv)
+	return &wrapped
 }
 
 // run runs the command and says how it ended.
@@ -99,6 +107,8 @@ func (t *shellTool) run(ctx context.Context, c *Command, timeout time.Duration, 
 		e.note = "stopped: cancelled"
 	case e.ok:
 		status = StatusOK
+	case c.confined:
+		e.note += sandboxNote(e.output)
 	}
 	if e.output == "" {
 		e.note += ", no output"

@@ -23,8 +23,8 @@ type Workspace struct {
 	// Terminal runs commands where a person can watch them. Nil runs them as
 	// children of this process.
 	Terminal Terminal
-	// Wrap changes the argument vector of a command before it is started, to
-	// run it in a sandbox. Nil leaves it as it is.
+	// Wrap changes the argument vector of a command when it is started, to run it
+	// in a sandbox (see [Sandbox.Wrapper]). Nil leaves it as it is.
 	Wrap func(argv []string) []string
 	// Ending, if set, is closed when the process is about to end: a command that
 	// is stopped has little time then.
@@ -46,6 +46,8 @@ type Command struct {
 	Environ []string // NAME=value, complete
 	// OutputLimit is how many bytes of output to keep, the newest.
 	OutputLimit int
+
+	confined bool // by a sandbox
 }
 
 // Exit is how a command ended.
@@ -56,9 +58,10 @@ type Exit struct {
 	Signal    string // the name of that signal, if it is known
 }
 
-// Builtin makes the six built-in tools that work on files and commands.
+// Builtin makes the six built-in tools that work on files and commands, and the
+// plan.
 func Builtin(w *Workspace) []Tool {
-	return []Tool{Edit(w), Glob(w), Grep(w), Read(w), Shell(w), Write(w)}
+	return []Tool{Edit(w), Glob(w), Grep(w), Read(w), Shell(w), Todo(), Write(w)}
 }
 
 // Small makes the four tools that a small window has room for. Edit creates

@@ -5,7 +5,6 @@ package agenttest
 import (
 	"bytes"
 	"iter"
-	"strings"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/budget"
@@ -45,8 +44,9 @@ func replan(tb testing.TB, state *session.State, logged *session.RequestPlan) ll
 	if !ok {
 		tb.Fatalf("policy %d is unknown", logged.Policy)
 	}
+	system, memory := h.SystemParts()
 	plan, err := budget.Make(policy, &budget.Input{
-		Snapshot: h.Snapshot, System: strings.TrimSuffix(h.System, h.Memory), Memory: h.Memory,
+		Snapshot: h.Snapshot, System: system, Memory: memory,
 		Tools: h.ToolDefs(), Messages: state.Messages,
 		RequestedOutput: logged.Report.RequestedOutputTokens, Previous: state.Previous,
 	})

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/drover-dev/drover/internal/config"
+	"github.com/drover-dev/drover/internal/tool"
+)
+
+// What a shell says of a command that it could not run, or not find.
+const (
+	exitNotRun   = 126
+	exitNotFound = 127
+)
+
+// isSandboxExec reports whether this process was started to confine a command.
+// That is no command of cobra: nobody types it, and each command of a model
+// waits for it.
+func isSandboxExec(args []string) bool { return len(args) > 1 && args[1] == tool.SandboxCommand }
+
+// sandboxExec becomes a command that is confined, or says why not.
+func sandboxExec(args []string, stderr io.Writer) int {
+	err := tool.SandboxExec(args[2:], config.Environment())
+	fmt.Fprintf(stderr, "drover: %v\n", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return exitNotFound
+	}
+	return exitNotRun
+}
+
+// newSandbox is the sandbox of commands, nil if it is turned off.
+func newSandbox(cfg *config.Config) *tool.Sandbox {
+	if cfg.SandboxOff {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return &tool.Sandbox{Self: self, Write: cfg.SandboxWrite}
+}
+
+// sandboxNotice says that commands are not confined although the mode and the
+// configuration would have it.
+func sandboxNotice(state tool.SandboxState, mode tool.Mode) string {
+	if state.Active() || state.Off || mode == tool.ModeFull || mode == tool.ModeReadOnly {
+		return ""
+	}
+	return fmt.Sprintf("commands are not confined to the work tree: %s", state)
+}
+
+// examineSandbox says whether commands are confined.
+func examineSandbox(f *findings, s *tool.Sandbox) {
+	const area = "sandbox"
+	switch state := s.State(); {
+	case state.Off:
+		f.add(area, note, "", "it is off (sandbox.off): commands can write wherever you can")
+	case !state.Active():
+		f.add(area, note, "Read a command before you allow it.", "%s: commands can write wherever you can", state)
+	case !state.Whole():
+		f.add(area, note, "A kernel from 6.2 on can.", "%s; otherwise they write only in the work tree, temporary and cache folders", state)
+	default:
+		f.add(area, fine, "", "%s: commands write only in the work tree, temporary and cache folders, unless the mode is full", state)
+	}
+}

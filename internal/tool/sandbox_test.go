@@ -1,0 +1,136 @@
+package tool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMain lets the sandbox start this binary again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == SandboxCommand {
+		fmt.Fprintln(os.Stderr, "drover:", SandboxExec(os.Args[2:], os.Environ()))
+		os.Exit(126)
+	}
+	os.Exit(m.Run())
+}
+
+func TestSandboxState(t *testing.T) {
+	for _, c := range []struct {
+		state         SandboxState
+		active, whole bool
+		want          string
+	}{
+		{SandboxState{Off: true}, false, false, "off"},
+		{SandboxState{Reason: "this kernel has no Landlock"}, false, false, "this kernel has no Landlock"},
+		{SandboxState{ABI: 2}, true, false, "Landlock 2, which cannot keep commands from emptying files elsewhere"},
+		{SandboxState{ABI: 3}, true, true, "Landlock 3"},
+	} {
+		if s := c.state; s.Active() != c.active || s.Whole() != c.whole || s.String() != c.want {
+			t.Errorf("%+v: %t %t %q", s, s.Active(), s.Whole(), s)
+		}
+	}
+	if s := (*Sandbox)(nil).State(); !s.Off {
+		t.Errorf("%+v", s)
+	}
+	if s := new(Sandbox).State(); s.Off || s.Active() == (s.Reason != "") || s.Active() && runtime.GOOS != "linux" {
+		t.Errorf("%+v", s)
+	}
+	t.Logf("here: %s", new(Sandbox).State())
+}
+
+func TestSandboxArguments(t *testing.T) {
+	write, argv, err := sandboxArguments([]string{"--write", "/a", "--write", "--", "--", "sh", "--", "--write"})
+	if err != nil || !slices.Equal(write, []string{"/a", "--"}) || !slices.Equal(argv, []string{"sh", "--", "--write"}) {
+		t.Errorf("%q %q %v", write, argv, err)
+	}
+	for _, args := range [][]string{nil, {"--"}, {"sh"}, {"--write"}, {"--write", "/a"}, {"--write", "/a", "--"}, {"--read", "/a", "--", "sh"}} {
+		if _, _, err := sandboxArguments(args); err == nil {
+			t.Errorf("%q was taken", args)
+		}
+		if SandboxExec(args, nil) == nil {
+			t.Errorf("%q ran", args)
+		}
+	}
+}
+
+// TestWithoutSandbox: what cannot be confined stays as it is.
+func TestWithoutSandbox(t *testing.T) {
+	if w := (*Sandbox)(nil).Wrapper(&Workspace{Dir: t.TempDir()}, func() bool { return true }); !slices.Equal(w([]string{"a"}), []string{"a"}) {
+		t.Error("a sandbox that is off changes commands")
+	}
+}
+
+func TestWritablePlaces(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("paths of Linux")
+	}
+	base := resolvedTempDir(t)
+	at := func(name string) string { return filepath.Join(base, name) }
+	writeFile(t, at("home/.npm/x"), "")
+	writeFile(t, at("home/.cargo/.package-cache"), "")
+	writeFile(t, at("home/.config/go/env"), "GOPATH="+at("elsewhere")+"\nGOFLAGS=-mod=mod\n")
+	writeFile(t, at("bin/go"), "")
+	if err := os.Chmod(at("bin/go"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"work", "more", "secret", "disk/npm"} {
+		if err := os.MkdirAll(at(d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	symlink(t, at("more"), at("link"))
+	// What a command of an earlier session may have left in its work tree.
+	symlink(t, at("secret"), at("work/planted"))
+	symlink(t, at("work/planted"), at("way"))
+	w := &Workspace{Dir: at("work"), Roots: []string{at("link")},
+		Environ: []string{"HOME=" + at("home"), "PATH=" + at("bin"), "GOCACHE=" + at("build")}}
+	s := &Sandbox{temp: []string{"relative"}, Write: []string{at("work/planted"), at("work/planted/x"), at("way"), at("way/x"), at("work/inside"), at("gone"), "x"}}
+	var got []string
+	for _, p := range s.writable(w) {
+		if rel, ok := below(base, p); ok {
+			got = append(got, rel)
+		} else if !slices.Contains(devices, p) {
+			t.Errorf("%s may be written", p)
+		}
+	}
+	want := []string{"build", "elsewhere/pkg/mod", "elsewhere/pkg/sumdb", "gone", "home/.cache", "home/.cargo/.package-cache", "home/.npm", "more", "work"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	for _, made := range []string{"build", "elsewhere/pkg/mod", "home/.cache"} {
+		if !exists(at(made)) {
+			t.Errorf("%s was not made", made)
+		}
+	}
+	if exists(at("gone")) {
+		t.Error("a folder of the configuration was made")
+	}
+	if got := cachePlaces(nil); len(got) != 0 {
+		t.Errorf("without a home: %q", got)
+	}
+	if got := tempPlaces([]string{"TMPDIR=/x"}); !slices.Contains(got, "/x") || !slices.Contains(got, "/tmp") {
+		t.Errorf("%q", got)
+	}
+	symlink(t, at("b"), at("a"))
+	symlink(t, at("a"), at("b"))
+	if _, err := follow(at("a")); err == nil {
+		t.Error("links without end were followed")
+	}
+}
+
+func TestSandboxNote(t *testing.T) {
+	for output, want := range map[string]bool{
+		"touch: cannot touch '/x': Permission denied": true, "open /x: permission denied": true,
+		"mv: Invalid cross-device link": true, "no such file": false, "": false,
+	} {
+		if got := sandboxNote(output); strings.Contains(got, "work tree") != want {
+			t.Errorf("%q: %q", output, got)
+		}
+	}
+}
