@@ -219,6 +219,26 @@ func markdownFiles(t *testing.T) []string {
 	return files
 }
 
+// testName finds the tests that a page names.
+var testName = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`")
+
+// TestPageOfTests checks that the tests which docs/tests.md names exist.
+func TestPageOfTests(t *testing.T) {
+	data, err := os.ReadFile("docs/tests.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, named := testNames(t), testName.FindAllStringSubmatch(string(data), -1)
+	if len(named) == 0 {
+		t.Error("docs/tests.md names no test")
+	}
+	for _, m := range named {
+		if !slices.Contains(tests, m[1]) {
+			t.Errorf("docs/tests.md names %s, which does not exist", m[1])
+		}
+	}
+}
+
 // TestDecisionRecords checks the form of docs/decisions/NNNN-title.md and that
 // the tests which a record names exist.
 func TestDecisionRecords(t *testing.T) {
@@ -229,7 +249,6 @@ func TestDecisionRecords(t *testing.T) {
 	}
 	tests := testNames(t)
 	name := regexp.MustCompile(`^\d{4}-[a-z0-9-]+\.md$`)
-	testName := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`")
 	for i, record := range records {
 		if !name.MatchString(filepath.Base(record)) {
 			t.Errorf("%s: want NNNN-title.md", record)

@@ -51,16 +51,16 @@ const (
 
 var (
 	shortWork = []work{
-		{name: "short session", window: 4096, count: 80, prompt: 45, answer: 60, largest: 0.25, share: third},
+		{name: "short session", window: 4096, count: 110, prompt: 45, answer: 50, largest: 0.25, share: third},
 		{name: "uneven session", window: 8192, count: 30, prompt: 600, answer: 2000, largest: 1, share: half},
 		{name: "loop", window: 8192, count: 25, file: 500, largest: 1, share: half},
 	}
 	longWork = []work{
-		{name: "short session", window: 4096, count: 200, prompt: 45, answer: 60, largest: 0.25, share: third},
+		{name: "short session", window: 4096, count: 200, prompt: 45, answer: 50, largest: 0.25, share: third},
 		{name: "short session", window: 8192, count: 200, prompt: 200, answer: 400, largest: 0.25, share: third},
 		{name: "uneven session", window: 4096, count: 200, prompt: 150, answer: 450, largest: 1, share: half},
 		{name: "uneven session", window: 8192, count: 200, prompt: 600, answer: 2000, largest: 1, share: half},
-		{name: "loop of short results", window: 8192, count: 100, file: 200, largest: 0.25, share: third},
+		{name: "loop of short results", window: 8192, count: 100, file: 100, largest: 0.25, share: third},
 		{name: "loop", window: 8192, count: 100, file: 500, largest: 1, share: half},
 		{name: "loop", window: 32768, count: 100, file: 1500, largest: 1, share: half},
 		// Rounds that are larger than the quantum move the shape each time.

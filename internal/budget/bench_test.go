@@ -51,15 +51,45 @@ func BenchmarkEstimate(b *testing.B) {
 	}
 }
 
+// longLoop is one prompt with n rounds of reading 4 kB.
+func longLoop(n int) []llm.Message {
+	messages := []llm.Message{llm.UserText("please read all the files and tell me what they say")}
+	for i := range n {
+		messages = append(messages, round(fmt.Sprintf("c%d", i), "read", `{"path":"a.go"}`, mixed(4<<10))...)
+	}
+	return messages
+}
+
+// BenchmarkPlanCold plans conversations that nothing is known of. Planning is
+// linear: the rate is the same for 1, 10 and 100 MB, in exchanges, in rounds and
+// in a single result.
 func BenchmarkPlanCold(b *testing.B) {
-	messages := longConversation(1000)
-	for _, p := range []*Policy{Policy1(), Policy2()} {
-		b.Run(fmt.Sprintf("policy%d", p.Version), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				mustMake(b, p, window(131072, messages...))
+	kinds := []struct {
+		name string
+		of   func(megabytes int) []llm.Message
+	}{
+		{"exchanges", func(n int) []llm.Message { return longConversation(100 * n) }},
+		{"rounds", func(n int) []llm.Message { return longLoop(250 * n) }},
+		{"result", func(n int) []llm.Message {
+			return append([]llm.Message{llm.UserText("read it")}, round("c", "read", `{"path":"a.go"}`, mixed(n*1_000_000))...)
+		}},
+	}
+	for _, kind := range kinds {
+		for _, megabytes := range []int{1, 10, 100} {
+			messages, size := kind.of(megabytes), 0
+			for i := range messages {
+				size += len(messages[i].Text())
 			}
-		})
+			for _, p := range []*Policy{Policy1(), Policy2()} {
+				b.Run(fmt.Sprintf("%s/%dMB/policy%d", kind.name, megabytes, p.Version), func(b *testing.B) {
+					b.SetBytes(int64(size))
+					b.ReportAllocs()
+					for b.Loop() {
+						Make(p, window(131072, messages...)) // policy 1 may find no room for all rounds, after the same work
+					}
+				})
+			}
+		}
 	}
 }
 
@@ -89,10 +119,7 @@ func BenchmarkPlanIncremental(b *testing.B) {
 // BenchmarkPlanLoop plans the next step of a tool loop that outgrew its window
 // long ago, once when the last shape still fits and once when it is made anew.
 func BenchmarkPlanLoop(b *testing.B) {
-	messages := []llm.Message{llm.UserText("please read all the files and tell me what they say")}
-	for i := range 400 {
-		messages = append(messages, round(fmt.Sprintf("c%d", i), "read", `{"path":"a.go"}`, strings.Clone(mixed(4<<10)))...)
-	}
+	messages := longLoop(400)
 	for _, p := range []*Policy{Policy1(), Policy2()} {
 		for _, carried := range []bool{true, false} {
 			b.Run(fmt.Sprintf("policy%d/carried=%v", p.Version, carried), func(b *testing.B) {

@@ -147,6 +147,9 @@ func TestProtocolFieldsArePricedAsSent(t *testing.T) {
 		if got := jsonString(s); got != wire.String() {
 			t.Fatalf("jsonString(%q) = %s, want %s", s, got, wire.String())
 		}
+		if got, want := tightResult(s), tightText(wire.String()); got != want {
+			t.Fatalf("tightResult(%q) = %d, want %d", s, got, want)
+		}
 	})
 }
 

@@ -18,9 +18,6 @@ func tightText(s string) int {
 	return (tables().scan(s) + tightScale - 1) / tightScale
 }
 
-// tightResult prices the body of a tool result as the JSON string it travels in.
-func tightResult(s string) int { return tightText(jsonString(s)) }
-
 // htmlEscapes are what chat templates that write arguments as JSON make of these
 // characters.
 var htmlEscapes = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`)
@@ -32,7 +29,7 @@ func tightArguments(s string) int { return tightText(htmlEscapes.Replace(jsonStr
 func tightTool(t *llm.ToolDef) int { return tightText(t.Wire) }
 
 // jsonString is s as llm.AppendJSONString writes it. It has a way of its own for
-// what texts are full of, because every tool result goes through here.
+// what texts are full of.
 func jsonString(s string) string {
 	if !utf8.ValidString(s) {
 		return uncommonJSONString(s)
@@ -72,52 +69,34 @@ func uncommonJSONString(s string) string {
 	return b.String()
 }
 
+// wordState is what the price of a part of a word depends on besides itself.
+type wordState struct {
+	end      int  // just after the last letter or digit
+	nearCore bool // the last word was a core word
+}
+
 // scan prices s in 1/32 token.
 func (t *tightTables) scan(s string) int {
 	total := textStart
-	wordEnd := -1     // just after the last letter or digit
-	nearCore := false // the last word was a core word
+	w := wordState{end: -1}
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			cost, n := t.foreign(s[i:])
 			total += cost
 			i += n
-			nearCore = false
+			w.nearCore = false
 			continue
 		}
 		switch asciiClass[c] {
 		case classLower, classUpper:
-			end := humpEnd(s, i)
-			glued := wordEnd == i
-			spaced := i > 0 && s[i-1] == ' '
-			switch core := t.isCore(s, i, end); {
-			case core && glued:
-				total += coreGlued
-				nearCore = true
-			case core && spaced:
-				total += coreSpaced
-				nearCore = true
-			case core:
-				total += coreElse
-				nearCore = true
-			default:
-				total += t.word(s[i:end])
-				if !glued && !spaced {
-					total += wordUnspaced
-				}
-				if nearCore {
-					total += afterCore
-				}
-				nearCore = false
-			}
-			i, wordEnd = end, end
+			total += t.hump(s, i, humpEnd(s, i), &w)
+			i = w.end
 		case classDigit:
 			n := runLen(s[i:], classDigit)
 			total += digitRun + n*digit
-			nearCore = false
 			i += n
-			wordEnd = i
+			w = wordState{end: i}
 		case classSpace:
 			n := runLen(s[i:], classSpace)
 			total += spaces(s[i+n:], n)
@@ -132,6 +111,32 @@ func (t *tightTables) scan(s string) int {
 		}
 	}
 	return total
+}
+
+// hump prices s[i:end], a part of a word as humpEnd finds it.
+func (t *tightTables) hump(s string, i, end int, w *wordState) (cost int) {
+	glued := w.end == i
+	spaced := i > 0 && s[i-1] == ' '
+	w.end = end
+	if t.isCore(s, i, end) {
+		w.nearCore = true
+		switch {
+		case glued:
+			return coreGlued
+		case spaced:
+			return coreSpaced
+		}
+		return coreElse
+	}
+	cost = t.word(s[i:end])
+	if !glued && !spaced {
+		cost += wordUnspaced
+	}
+	if w.nearCore {
+		cost += afterCore
+	}
+	w.nearCore = false
+	return cost
 }
 
 // humpEnd returns the end of the part of a word that starts at i: small letters,
@@ -204,29 +209,40 @@ func spaces(rest string, n int) int {
 
 // punctuation prices the run of punctuation at the start of s.
 func punctuation(s string) (cost, n int) {
-	cost = punctFirst
-	same := 1
-	for n = 1; n < len(s); n++ {
-		c := s[n]
-		if c >= utf8.RuneSelf || asciiClass[c] != classPunct && asciiClass[c] != classUnderscore {
-			break
-		}
-		if c != s[n-1] {
-			same = 1
-			cost += punctOther
-			continue
-		}
-		same++
-		switch {
-		case same <= 4:
-			cost += punctSame
-		case strings.IndexByte(ruleCharacters, c) >= 0:
-			cost += punctRule
-		default:
-			cost += punctMore
-		}
+	var r punctuationRun
+	for n < len(s) && s[n] < utf8.RuneSelf && (asciiClass[s[n]] == classPunct || asciiClass[s[n]] == classUnderscore) {
+		r.add(s[n])
+		n++
 	}
-	return cost, n
+	return r.cost, n
+}
+
+// punctuationRun prices punctuation one character after the other.
+type punctuationRun struct {
+	cost int
+	last byte
+	same int // how often in a row
+}
+
+func (r *punctuationRun) add(c byte) {
+	switch {
+	case r.cost == 0:
+		r.cost, r.last, r.same = punctFirst, c, 1
+		return
+	case c != r.last:
+		r.cost += punctOther
+		r.last, r.same = c, 1
+		return
+	}
+	r.same++
+	switch {
+	case r.same <= 4:
+		r.cost += punctSame
+	case strings.IndexByte(ruleCharacters, c) >= 0:
+		r.cost += punctRule
+	default:
+		r.cost += punctMore
+	}
 }
 
 // blank prices the line feed, tab, carriage return or control character at i.

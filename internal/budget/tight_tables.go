@@ -158,7 +158,10 @@ func (t *tightTables) isCore(s string, i, end int) bool {
 	if n := end - i; n < coreShortest || n > coreLongest {
 		return false
 	}
-	p := packWord(s, i, end)
+	return t.hasCore(packWord(s, i, end))
+}
+
+func (t *tightTables) hasCore(p packedWord) bool {
 	for slot := p.slot(); t.core[slot] != (packedWord{}); slot = (slot + 1) % coreSlots {
 		if t.core[slot] == p {
 			return true
