@@ -42,6 +42,7 @@ var imports = map[string][]string{
 		"internal/budget", "internal/tool", "internal/memory", "internal/jsonrpc2",
 	},
 	"internal/hosted": {"internal/engine"},
+	"internal/mcp":    {"internal/tool"},
 	"internal/config": nil,
 	"cmd/drover":      {"*"},
 
@@ -75,6 +76,8 @@ var owners = map[string][]string{
 	"charm.land/catwalk/pkg/catwalk":                        {"internal/hosted"},
 	"charm.land/catwalk/pkg/embedded":                       {"internal/hosted"},
 	"github.com/rivo/uniseg":                                {"internal/budget"},
+	"github.com/modelcontextprotocol/go-sdk/mcp":            {"internal/mcp"},
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc":        {"internal/mcp"},
 	"golang.org/x/image/webp":                               {"internal/llm"},
 	"golang.org/x/sys/unix":                                 {"cmd/drover", "internal/tool"},
 }

@@ -304,6 +304,7 @@ func (a *app) agentOptions(s *settings) agent.Options {
 	if a.dirs.Cache != "" {
 		o.SpillDir = filepath.Join(a.dirs.Cache, "output")
 	}
+	a.useServers(&o)
 	return o
 }
 

@@ -98,6 +98,7 @@ func (a *app) configShow() error {
 		t.engine(&cfg.Engines[i])
 	}
 	t.online(cfg)
+	t.mcp(cfg)
 	_, err = fmt.Fprint(a.stdout, t.String())
 	return err
 }

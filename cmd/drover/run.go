@@ -25,6 +25,7 @@ const maxStdin = 8 << 20
 // runOptions are the flags of run alone.
 type runOptions struct {
 	json   bool
+	wait   bool
 	resume string
 	images []string
 }
@@ -57,6 +58,7 @@ Exit status: 0 done; 1 the turn failed or its answer reached the token limit;
 	a.turnFlags(cmd)
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON event a line (docs/protocol.md)")
+	f.BoolVar(&o.wait, "wait", false, "wait for an engine that does not answer or loads its model")
 	f.StringVar(&o.resume, "resume", "", "go on with the session `ID` (its beginning is enough; last is the newest of this folder)")
 	f.StringArrayVar(&o.images, "image", nil, "add the image in `FILE` to the prompt (may be given again)")
 	return cmd
@@ -89,6 +91,11 @@ func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep rep
 	}
 	if err := a.connect(ctx); err != nil {
 		return err
+	}
+	if o.wait {
+		if err := a.waitForEngine(ctx, s.target.Provider, rep); err != nil {
+			return err
+		}
 	}
 	opened, err := a.openSession(ctx, s, o.resume)
 	if err != nil {

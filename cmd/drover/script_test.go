@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 		os.Exit(sandboxExec(os.Args, os.Stderr))
 	}
 	testscript.Main(m, map[string]func(){
-		"drover": func() { os.Exit(runProcess()) },
+		"drover":    func() { os.Exit(runProcess()) },
+		"mcpserver": serveMCP,
 	})
 }
 
@@ -43,7 +44,7 @@ type enginesKey struct{}
 //	script NAME [text=T | call=TOOL:ARGS | cut=T | reject=STATUS:MESSAGE]...
 //	    scripts its answers to the chats that follow, in order
 //	fault NAME PATTERN KIND
-//	    hang, dribble, html, 404, 401, 500, reset, malformed or oversized
+//	    hang, stall, html, 404, 401, 500, reset, malformed, oversized or loading (once)
 //	chats NAME N
 //	    checks how many chat requests it got
 //	ended REASON
@@ -171,12 +172,19 @@ func faultEngine(ts *testscript.TestScript, _ bool, args []string) {
 		"malformed": enginetest.Body(`{"data": [`),
 		"oversized": {Pad: 4 << 20},
 		"stall":     {Stall: true},
+		"loading":   once(enginetest.Loading()),
 	}
 	f, ok := faults[args[2]]
 	if !ok {
 		ts.Fatalf("fault: unknown kind %s", args[2])
 	}
 	enginesOf(ts).get(ts, args[0]).Fault(args[1], f)
+}
+
+// once makes a fault that heals by itself.
+func once(f enginetest.Fault) enginetest.Fault {
+	f.Times = 1
+	return f
 }
 
 func countChats(ts *testscript.TestScript, _ bool, args []string) {

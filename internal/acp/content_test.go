@@ -116,14 +116,17 @@ func TestClipKeepsToItsLimit(t *testing.T) {
 func TestReadServers(t *testing.T) {
 	servers, notices := readServers(readObject(json.RawMessage(`{"mcpServers":[
 		{"name":"files","command":"/bin/mcp","args":["-a",7],"env":[{"name":"K","value":"v"},{"value":"x"}]},
-		{"type":"http","name":"web","url":"https://example.org"},
+		{"type":"http","name":"web","url":"https://example.org","headers":[{"name":"A","value":"b"}]},
+		{"type":"sse","name":"old","url":"http://h"}, {"type":"http","name":"lost"},
 		{"type":"carrier-pigeon","name":"odd"},
 		{"command":"x"}, 5, null]}`)))
-	if len(servers) != 1 || servers[0].Command != "/bin/mcp" || fmt.Sprint(servers[0].Args, servers[0].Env) != "[-a] [K=v]" {
+	if len(servers) != 3 || servers[0].Command != "/bin/mcp" || fmt.Sprint(servers[0].Args, servers[0].Env) != "[-a] [K=v]" {
 		t.Errorf("servers %+v", servers)
 	}
-	if len(notices) != 6 || !strings.Contains(notices[0], "web is left out: the transport http is not supported") ||
-		!strings.Contains(notices[5], "not started yet") {
+	if web, old := servers[1], servers[2]; web.URL != "https://example.org" || web.SSE || web.Headers["A"] != "b" || !old.SSE {
+		t.Errorf("servers %+v", servers)
+	}
+	if len(notices) != 5 || !strings.Contains(notices[0], "lost is left out: it has no url") {
 		t.Errorf("notices %q", notices)
 	}
 	if _, notices := readServers(object{}); notices != nil {

@@ -28,5 +28,6 @@ func (s *Server) initialize(req *jsonrpc2.Request) (any, error) {
 	answer.Capabilities.LoadSession = true
 	answer.Capabilities.Prompt.Image = true
 	answer.Capabilities.Prompt.EmbeddedContext = true
+	answer.Capabilities.MCP.HTTP, answer.Capabilities.MCP.SSE = true, true
 	return answer, nil
 }

@@ -2,16 +2,16 @@ package acp
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/drover-dev/drover/internal/tool"
 )
 
 // readServers reads the MCP servers that a client wants for a session. They are
-// not started yet, which is said; a server that cannot be used is named and left
+// started with the session; a server that cannot be used is named and left
 // out, and costs nothing else.
 func readServers(o object) (servers []tool.ServerSpec, notices []string) {
 	elements, _ := o.array("mcpServers")
-	var names []string
 	for i, raw := range elements {
 		spec, problem := readServer(readObject(raw))
 		if problem != "" {
@@ -23,12 +23,13 @@ func readServers(o object) (servers []tool.ServerSpec, notices []string) {
 			continue
 		}
 		servers = append(servers, spec)
-		names = append(names, spec.Name)
-	}
-	if len(names) > 0 {
-		notices = append(notices, fmt.Sprintf("MCP servers of the editor are not started yet by this version: %.500q.", names))
 	}
 	return servers, notices
+}
+
+// sameServers reports whether two messages name the same servers.
+func sameServers(a, b []tool.ServerSpec) bool {
+	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
 }
 
 // readServer reads one server; problem is "" if it is complete.
@@ -52,7 +53,18 @@ func readServer(o object) (spec tool.ServerSpec, problem string) {
 			}
 		}
 	case "http", "sse":
-		return spec, "the transport " + kind + " is not supported"
+		spec.URL, spec.SSE = o.textOr("url"), kind == "sse"
+		if spec.URL == "" {
+			return spec, "it has no url"
+		}
+		headers, _ := o.array("headers")
+		spec.Headers = make(map[string]string, len(headers))
+		for _, raw := range headers {
+			h := readObject(raw)
+			if name := h.textOr("name"); name != "" {
+				spec.Headers[name] = h.textOr("value")
+			}
+		}
 	default:
 		return spec, fmt.Sprintf("the transport %.50q is unknown", kind)
 	}

@@ -64,13 +64,13 @@ func (c *conversation) reopen(ctx context.Context, set *setup, replay bool) (any
 		return nil, badParams("cwd: the session belongs to %s", w.dir)
 	}
 	var messages []llm.Message
-	if w != nil && (w.log.InMemory() || slices.Equal(w.dirs, set.dirs)) {
+	if w != nil && (w.log.InMemory() || slices.Equal(w.dirs, set.dirs) && sameServers(w.servers, set.servers)) {
 		messages = w.agent.Messages()
 		for _, notice := range set.notices {
 			w.hold(notice)
 		}
 	} else {
-		c.shut() // with other directories the session needs new tools
+		c.shut() // with other directories or servers the session needs new tools
 		var err error
 		if w, messages, err = c.openLog(ctx, set); err != nil {
 			c.abandon()

@@ -18,8 +18,9 @@ import (
 
 // workbench is an opened session.
 type workbench struct {
-	dir      string   // the working directory, absolute
-	dirs     []string // additional directories
+	dir      string            // the working directory, absolute
+	dirs     []string          // additional directories
+	servers  []tool.ServerSpec // of the client
 	agent    *agent.Agent
 	log      *session.Log
 	selector *target.Selector
@@ -44,7 +45,7 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 		effort = state.Header.Snapshot.Effort.Or(effort)
 	}
 	w := &workbench{
-		dir: set.dir, dirs: set.dirs, log: log,
+		dir: set.dir, dirs: set.dirs, servers: set.servers, log: log,
 		selector: target.NewSelector(s.opts.Registry, s.opts.Targets, effort),
 		gate:     tool.NewGate(s.opts.Mode),
 		notices:  set.notices, title: state.Title,
@@ -53,6 +54,7 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 
 	opts := s.opts.Agent
 	opts.Dir, opts.Dirs, opts.Gate, opts.Ending = w.dir, w.dirs, w.gate, s.ending
+	opts.Servers = append(slices.Clone(opts.Servers), set.servers...)
 	if cl := s.client.Load(); cl.readFile && cl.writeFile {
 		opts.FS = &editorFS{c: c}
 	}

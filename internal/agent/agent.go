@@ -12,6 +12,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -41,8 +42,14 @@ type Options struct {
 	Environ []string
 	// SpillDir takes the full text of outputs that are too long for a result.
 	SpillDir string
-	// ToolsOff names tools that are not offered.
+	// ToolsOff names tools that are not offered, and as mcp:NAME the MCP servers
+	// whose tools are not.
 	ToolsOff []string
+	// Servers are the MCP servers of the session. Connect starts them, nil starts
+	// none; the agent closes what it gives. A source with a method Wait is waited
+	// for before each request.
+	Servers []tool.ServerSpec
+	Connect func(o *Options) tool.Source
 	// Gate decides which calls run, are refused or are asked about. Default: a
 	// gate in mode ask.
 	Gate *tool.Gate
@@ -76,6 +83,7 @@ type Agent struct {
 	memory   *memory.Store
 	full     []tool.Tool // every tool
 	small    []tool.Tool // those for small windows
+	servers  tool.Source // of MCP servers, nil for none
 
 	turns chan struct{} // holds one token while a turn runs
 
@@ -131,6 +139,7 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 		w.Wrap = a.opts.Sandbox.Wrapper(w, func() bool { return a.opts.Gate.Mode() != tool.ModeFull })
 		a.full, a.small = append(tool.Builtin(w), a.memory.Tools()...), tool.Small(w)
 	}
+	a.connect()
 	return a
 }
 
@@ -284,20 +293,18 @@ func (a *Agent) offered(snap *llm.Snapshot) *tool.Set {
 }
 
 func (a *Agent) turnedOn(tools []tool.Tool) *tool.Set {
+	remote := a.remote()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return tool.NewSet(slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool {
-		return slices.Contains(a.off, t.Def().Name)
+	return tool.NewSet(slices.DeleteFunc(append(slices.Clone(tools), remote...), func(t tool.Tool) bool {
+		return slices.Contains(a.off, t.Def().Name) || slices.Contains(a.off, serverOf(t))
 	})...)
 }
 
 // SetTool turns a tool of the session on or off, from the next step on. The
 // error names the tools there are.
 func (a *Agent) SetTool(name string, on bool) error {
-	var names []string
-	for _, t := range a.full {
-		names = append(names, t.Def().Name)
-	}
+	names := a.switchable()
 	if !slices.Contains(names, name) {
 		return fmt.Errorf("there is no tool %q (there are: %s)", name, strings.Join(names, ", "))
 	}
@@ -336,5 +343,5 @@ func (a *Agent) Close() error {
 	a.closed = true
 	a.mu.Unlock()
 	a.selector.Close()
-	return a.log.Close()
+	return errors.Join(a.closeServers(), a.log.Close())
 }

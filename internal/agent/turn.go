@@ -87,6 +87,7 @@ func (t *turn) once(key, text string) {
 // step makes one request and runs its calls. more says that the model wants to
 // go on.
 func (t *turn) step(ctx context.Context) (more bool, err error) {
+	t.awaitServers(ctx)
 	ans, err := t.ask(ctx)
 	if err != nil {
 		return false, err

@@ -37,6 +37,8 @@ type Config struct {
 	DeepSeek *DeepSeek
 	// Hosted are the providers of the installed catalogue.
 	Hosted []HostedProvider
+	// MCP are the MCP servers, in the order of the file.
+	MCP []MCPServer
 
 	// Instructions are further instruction files, absolute.
 	Instructions []string

@@ -14,7 +14,7 @@ const docPage = "../../docs/configuration.md"
 // acceptedKeys lists every key of the file in its dotted form. The names that a
 // person chooses are NAME and ID, as the page writes them.
 func acceptedKeys(t reflect.Type, prefix string) []string {
-	chosen := map[string]string{"engines.": "NAME.", "engines.NAME.models.": "ID.", "hosted.settings.": "NAME."}
+	chosen := map[string]string{"engines.": "NAME.", "engines.NAME.models.": "ID.", "hosted.settings.": "NAME.", "mcp.servers.": "NAME."}
 	var keys []string
 	for _, f := range reflect.VisibleFields(t) {
 		key := prefix + f.Tag.Get("toml")
@@ -22,6 +22,10 @@ func acceptedKeys(t reflect.Type, prefix string) []string {
 		case reflect.Struct:
 			keys = append(keys, acceptedKeys(f.Type, key+".")...)
 		case reflect.Map:
+			if f.Type.Elem().Kind() == reflect.String { // the person chooses the keys
+				keys = append(keys, key)
+				break
+			}
 			keys = append(keys, acceptedKeys(f.Type.Elem(), key+"."+chosen[key+"."])...)
 		default:
 			keys = append(keys, key)
@@ -94,7 +98,7 @@ func TestPageExampleShowsEveryKey(t *testing.T) {
 		if len(path) > 1 && path[0] == "engines" {
 			path[1] = "NAME"
 		}
-		if len(path) > 2 && path[0] == "hosted" {
+		if len(path) > 2 && (path[0] == "hosted" || path[0] == "mcp") {
 			path[2] = "NAME"
 		}
 		if len(path) > 3 && path[2] == "models" {
@@ -112,7 +116,7 @@ func TestPageExampleShowsEveryKey(t *testing.T) {
 // TestPageFragmentsParse parses every piece of a configuration file that the
 // pages show.
 func TestPageFragmentsParse(t *testing.T) {
-	for _, path := range []string{docPage, "../../docs/engines.md", "../../docs/providers.md"} {
+	for _, path := range []string{docPage, "../../docs/engines.md", "../../docs/providers.md", "../../docs/mcp.md"} {
 		blocks := tomlBlock.FindAllStringSubmatch(readPage(t, path), -1)
 		if len(blocks) == 0 {
 			t.Errorf("%s shows no configuration", path)

@@ -106,4 +106,16 @@ const initText = `# The configuration of drover. Everything is optional: take th
 #key = "env:OPENROUTER_API_KEY"
 #url = "https://openrouter.ai/api/v1"
 #profile = "generic"
+
+# MCP servers, whose tools the model gets: a program, or an address.
+#[mcp.servers.files]
+#command = "npx"
+#args = ["-y", "@modelcontextprotocol/server-filesystem", "."]
+# Variables for the program; env:NAME and keyring:NAME are replaced.
+#env.DEBUG = "1"
+#[mcp.servers.search]
+#url = "https://search.example.org/mcp"
+# The older HTTP+SSE transport.
+#sse = false
+#headers.Authorization = "Bearer keyring:SEARCH"
 `

@@ -17,5 +17,5 @@ func (c *Config) KeyReferences() []string {
 	for i := range c.Hosted {
 		add(c.Hosted[i].Key)
 	}
-	return refs
+	return append(refs, c.mcpReferences()...)
 }

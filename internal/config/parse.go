@@ -29,6 +29,7 @@ type file struct {
 	Sandbox      fileSandbox           `toml:"sandbox"`
 	DeepSeek     fileDeepSeek          `toml:"deepseek"`
 	Hosted       fileHosted            `toml:"hosted"`
+	MCP          fileMCP               `toml:"mcp"`
 }
 
 type fileBudget struct {
@@ -128,6 +129,7 @@ func (p *parser) config(f *file, dir string) *Config {
 	}
 	c.SandboxOff, c.SandboxWrite = f.Sandbox.Off, p.sandboxWrite(f.Sandbox.Write)
 	c.DeepSeek, c.Hosted = p.deepSeek(f), p.hosted(f)
+	c.MCP = p.mcp(f)
 	return c
 }
 

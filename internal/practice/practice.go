@@ -194,7 +194,7 @@ func afterTool(result message) string {
 	lines := len(strings.Split(strings.TrimSpace(text), "\n"))
 	return fmt.Sprintf("The tool gave me %d lines, from your real folder. "+
 		"I am the practice engine, a script and no model, so that is all I can tell. "+
-		"What you saw was real: the probe, the plan, what was left out, the permission, the tool and the log.", lines)
+		"What you saw was real: the probe, the plan, what was left out, the tool and the log.", lines)
 }
 
 // pause between two words makes streaming visible.
