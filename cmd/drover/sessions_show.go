@@ -100,6 +100,9 @@ func (v *sessionView) head(s *session.State) {
 	if s.Header != nil {
 		snap := &s.Header.Snapshot
 		v.line("model    %s, window %s, effort %s", oneLine(snap.Target.String()), windowText(&snap.Window), snap.Effort)
+		if len(snap.Refusals) > 0 {
+			v.line("refused  %s", snap.Refusals.Describe())
+		}
 	}
 	if u := s.Usage; u.Requests > 0 {
 		about := ""

@@ -129,6 +129,9 @@ func contextCommand(ctx context.Context, w *workbench) (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Window: %s tokens (%s)\n\n", thousands(report.WindowTokens), report.WindowSource)
+	if snapshot, _ := w.selector.Current(); len(snapshot.Refusals) > 0 {
+		fmt.Fprintf(&b, "The engine refuses, so it is left out: %s\n\n", snapshot.Refusals.Describe())
+	}
 	b.WriteString("| part | tokens |\n|---|---:|\n")
 	after := &report.BreakdownAfter
 	if err != nil {

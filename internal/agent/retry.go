@@ -53,7 +53,7 @@ func (t *turn) recover(ctx context.Context, snap *llm.Snapshot, plan *budget.Pla
 		}
 		r.refused++
 		t.selector.Refuse(snap.Target, e.Option)
-		t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf("The engine of %s refuses %s: left out from now on.", snap.Target, refusedWords(e.Option))})
+		t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf("The engine of %s refuses %s: left out from now on.", snap.Target, e.Option.Describe())})
 		return true, nil
 	}
 	switch e.Code {
@@ -156,25 +156,4 @@ func prefilling(err error) bool {
 		Prefilling() bool
 	}
 	return errors.As(err, &p) && p.Prefilling()
-}
-
-// refusedWords names an option for people.
-func refusedWords(option llm.Refusal) string {
-	switch option {
-	case llm.RefusedSampling:
-		return "a temperature"
-	case llm.RefusedStreamOptions:
-		return "stream_options, and so may not count tokens"
-	case llm.RefusedMaxTokens:
-		return "max_tokens (max_completion_tokens is sent)"
-	case llm.RefusedNullContent, llm.RefusedEmptyContent:
-		return "that form of an empty answer (the other is sent)"
-	case llm.RefusedEffortLevels:
-		return "levels of reasoning_effort"
-	case llm.RefusedImages:
-		return "images (a line of text stands in their places)"
-	case llm.RefusedPattern, llm.RefusedFormat:
-		return "a keyword of the tools' schemas"
-	}
-	return string(option)
 }

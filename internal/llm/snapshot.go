@@ -3,6 +3,7 @@ package llm
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Effort is how much work a person wants of the model. It sets the output
@@ -125,6 +126,27 @@ const (
 // RefusedEffortValue is the refusal of one value of reasoning_effort.
 func RefusedEffortValue(value string) Refusal { return RefusedEffort + "=" + Refusal(value) }
 
+// Describe names the option for people, with what is done instead.
+func (r Refusal) Describe() string {
+	switch r {
+	case RefusedSampling:
+		return "a temperature"
+	case RefusedStreamOptions:
+		return "stream_options, and so may not count tokens"
+	case RefusedMaxTokens:
+		return "max_tokens (max_completion_tokens is sent)"
+	case RefusedNullContent, RefusedEmptyContent:
+		return "that form of an empty answer (the other is sent)"
+	case RefusedEffortLevels:
+		return "levels of reasoning_effort"
+	case RefusedImages:
+		return "images (a line of text stands in their places)"
+	case RefusedPattern, RefusedFormat:
+		return "a keyword of the tools' schemas"
+	}
+	return string(r)
+}
+
 // Refusals is an immutable sorted set.
 type Refusals []Refusal
 
@@ -132,6 +154,15 @@ type Refusals []Refusal
 func (r Refusals) Has(option Refusal) bool {
 	_, ok := slices.BinarySearch(r, option)
 	return ok
+}
+
+// Describe names the options for people, in one line.
+func (r Refusals) Describe() string {
+	words := make([]string, len(r))
+	for i, option := range r {
+		words[i] = option.Describe()
+	}
+	return strings.Join(words, "; ")
 }
 
 // With returns the set with one more option.
