@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -87,6 +89,24 @@ func (t *terminalApprover) open() error {
 	return nil
 }
 
+// maxQuestionArguments bounds what a question shows of arguments, in bytes.
+const maxQuestionArguments = 8 << 10
+
+// argumentsText is all that another program's tool would be given: its title is
+// cut.
+func argumentsText(arguments string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(arguments), "", "  ") != nil {
+		b.Reset()
+		b.WriteString(arguments)
+	}
+	if more := b.Len() - maxQuestionArguments; more > 0 {
+		b.Truncate(maxQuestionArguments)
+		fmt.Fprintf(&b, "\n[%d more bytes that are not shown]", more)
+	}
+	return b.String()
+}
+
 func readDecision(line string, always bool) (tool.Decision, bool) {
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
@@ -108,6 +128,9 @@ func questionText(q *tool.Question) string {
 		return fmt.Sprintf("%s wants to run:\n  %s", q.Tool, strings.ReplaceAll(printable(a.Command), "\n", "\n  "))
 	}
 	text := fmt.Sprintf("%s wants to do: %s", q.Tool, printable(a.Title))
+	if a.Access == tool.AccessExternal {
+		return text + "\n  " + strings.ReplaceAll(printable(argumentsText(q.Arguments)), "\n", "\n  ")
+	}
 	if a.Diff == nil {
 		return text
 	}

@@ -236,6 +236,11 @@ func keyReferences(cfg *config.Config) []keyReference {
 	for _, h := range cfg.Hosted {
 		add("hosted.settings."+h.ID, h.Key)
 	}
+	for i := range cfg.MCP {
+		for _, ref := range cfg.MCP[i].KeyReferences() {
+			add("mcp.servers."+cfg.MCP[i].Name, ref)
+		}
+	}
 	return list
 }
 

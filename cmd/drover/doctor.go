@@ -167,7 +167,7 @@ func (a *app) examineEngines(f *findings, cfg *config.Config, rows []engineRow) 
 			f.add(area, fine, "", "%s at %s: %s", r.name, r.address, r.state())
 		}
 	}
-	if len(rows) == 0 && cfg.DeepSeek == nil && len(cfg.Hosted) == 0 {
+	if len(rows) == 0 && !a.wantsDeepSeek(cfg) && len(cfg.Hosted) == 0 {
 		tried := strings.ReplaceAll(a.discovery.String(), "\n", "\n  ")
 		f.add(area, wrong, wayToAnEngine, "none is configured, and none was found on this machine:\n  %s", tried)
 	}
@@ -193,7 +193,7 @@ func (a *app) examineKeys(ctx context.Context, f *findings, cfg *config.Config) 
 	const area = "keys"
 	refs := keyReferences(cfg)
 	for _, r := range refs {
-		if !strings.HasPrefix(r.by, "engines.") {
+		if !strings.HasPrefix(r.by, "engines.") && !strings.HasPrefix(r.by, "mcp.") {
 			continue // a provider on the internet: see below
 		}
 		place, err := within(ctx, keyringLimit, func() (string, error) { return config.FindCredential(r.ref) })

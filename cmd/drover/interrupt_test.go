@@ -98,3 +98,19 @@ func TestAQuestionShowsWhatItSays(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// TestAQuestionShowsAllArguments: of another program's tool the title is not
+// enough to decide.
+func TestAQuestionShowsAllArguments(t *testing.T) {
+	q := &tool.Question{
+		Tool: "files__write", Arguments: `{"note":"` + strings.Repeat("harmless ", 60) + `","path":"/etc/passwd"}`,
+		Action: &tool.Action{Title: "files: write harmless", Access: tool.AccessExternal},
+	}
+	if text := questionText(q); !strings.Contains(text, "/etc/passwd") {
+		t.Errorf("the path is not shown:\n%s", text)
+	}
+	q.Arguments = `{"x":"` + strings.Repeat("y", maxQuestionArguments) + `"}`
+	if text := questionText(q); !strings.Contains(text, "more bytes that are not shown") {
+		t.Error("nobody is told of what is not shown")
+	}
+}

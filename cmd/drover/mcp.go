@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/config"
@@ -61,7 +62,7 @@ func (t *configText) mcp(cfg *config.Config) {
 		if s.Args != nil {
 			t.line("args", tomlStrings(s.Args), true)
 		}
-		t.setting("url", s.URL)
+		t.setting("url", withoutQuery(s.URL))
 		if s.URL != "" {
 			t.line("sse", strconv.FormatBool(s.SSE), s.SSE)
 		}
@@ -74,4 +75,12 @@ func (t *configText) mcp(cfg *config.Config) {
 			}
 		}
 	}
+}
+
+// withoutQuery hides what stands behind the question mark of a URL: often a key.
+func withoutQuery(u string) string {
+	if before, _, ok := strings.Cut(u, "?"); ok {
+		return before + "?***"
+	}
+	return u
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -154,13 +155,18 @@ func (a *app) removeNotes(names []string, global bool) error {
 	if err != nil {
 		return err
 	}
+	var paths []string
 	for _, name := range names { // all before any is gone
-		if _, err := store.Get(name); err != nil {
+		n, err := store.Get(name)
+		if err != nil {
 			return noNote(err)
 		}
+		if !slices.Contains(paths, n.Path) { // a title given twice is one note
+			paths = append(paths, n.Path)
+		}
 	}
-	for _, name := range names {
-		n, err := store.Remove(name)
+	for _, path := range paths {
+		n, err := store.Remove(path)
 		if err != nil {
 			return noNote(err)
 		}

@@ -146,9 +146,10 @@ func (a *app) planInput(ctx context.Context, name string) (*budget.Input, error)
 
 func (a *app) planSession(id string) (*budget.Input, error) {
 	store := a.sessions()
-	id, err := resolveSession(store, id)
+	name := id
+	id, err := resolveSession(store, name)
 	if err != nil {
-		return nil, usageError("%s: neither a file nor a session of this user: %w", id, err)
+		return nil, usageError("%s: neither a file nor a session of this user: %w", name, err)
 	}
 	state, err := store.Read(id)
 	if err != nil {

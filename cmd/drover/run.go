@@ -92,7 +92,7 @@ func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep rep
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	if o.wait {
+	if o.wait && o.resume == "" { // a session knows its own engine
 		if err := a.waitForEngine(ctx, s.target.Provider, rep); err != nil {
 			return err
 		}
@@ -100,6 +100,11 @@ func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep rep
 	opened, err := a.openSession(ctx, s, o.resume)
 	if err != nil {
 		return err
+	}
+	if o.wait && o.resume != "" {
+		if err := a.waitForEngine(ctx, opened.target.Provider, rep); err != nil {
+			return errors.Join(err, opened.log.Close())
+		}
 	}
 	sel := target.NewSelector(&a.registry, &a.targets, opened.effort)
 	sel.Select(ctx, opened.target)

@@ -37,11 +37,24 @@ func newSandbox(cfg *config.Config) *tool.Sandbox {
 	if cfg.SandboxOff {
 		return nil
 	}
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
+	return &tool.Sandbox{Self: ownProgram(), Write: cfg.SandboxWrite}
+}
+
+// runningFile is, on Linux, the file that a process runs, whatever has become of
+// its name. In a child it is the parent's until the child runs another.
+const runningFile = "/proc/self/exe"
+
+// ownProgram is what to start to have this program again. The name of a file
+// would not do: a command that may write there could put another file in its
+// place, which would then run without being confined.
+func ownProgram() string {
+	if _, err := os.Readlink(runningFile); err == nil {
+		return runningFile
 	}
-	return &tool.Sandbox{Self: self, Write: cfg.SandboxWrite}
+	if self, err := os.Executable(); err == nil {
+		return self
+	}
+	return os.Args[0]
 }
 
 // sandboxNotice says that commands are not confined although the mode and the

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -30,8 +30,12 @@ func TestSandboxIsShown(t *testing.T) {
 	var f findings
 	examineSandbox(&f, newSandbox(&config.Config{SandboxOff: true}))
 	on := newSandbox(&config.Config{SandboxWrite: []string{"/x"}})
-	if self, _ := os.Executable(); on.Self != self || !filepath.IsAbs(on.Self) || len(on.Write) != 1 {
+	if !filepath.IsAbs(on.Self) || len(on.Write) != 1 {
 		t.Errorf("%+v", on)
+	}
+	// By its name a command could put another program in its place.
+	if runtime.GOOS == "linux" && on.Self != runningFile {
+		t.Errorf("the sandbox starts %s", on.Self)
 	}
 	examineSandbox(&f, on)
 	if f[0].State != note || !strings.Contains(f[0].Text, "sandbox.off") {

@@ -280,25 +280,57 @@ func (a *Agent) history() ([]llm.Message, *budget.Previous) {
 // offered: the schemas of all of them would be a large part of it.
 const smallWindow = 12_000
 
+// remoteShare is the part of a small window that the tools of MCP servers may
+// take: an eighth.
+const remoteShare = 8
+
 // offered are the tools for a model: none where the engine is known not to
-// support them.
+// support them. In a small window there are fewer, and of the MCP servers those
+// whose tools have room.
 func (a *Agent) offered(snap *llm.Snapshot) *tool.Set {
-	switch {
-	case snap.Capabilities.Tools.Support == llm.Unsupported:
-		return tool.NewSet()
-	case snap.Window.Tokens < smallWindow:
-		return a.turnedOn(a.small)
-	}
-	return a.turnedOn(a.full)
+	set, _ := a.offeredWithout(snap)
+	return set
 }
 
-func (a *Agent) turnedOn(tools []tool.Tool) *tool.Set {
-	remote := a.remote()
+// offeredWithout is offered, with the MCP servers that had no room.
+func (a *Agent) offeredWithout(snap *llm.Snapshot) (set *tool.Set, without []string) {
+	switch {
+	case snap.Capabilities.Tools.Support == llm.Unsupported:
+		return tool.NewSet(), nil
+	case snap.Window.Tokens >= smallWindow:
+		return tool.NewSet(a.turnedOn(append(slices.Clone(a.full), a.remote()...))...), nil
+	}
+	room := budget.ReservesFor(a.opts.Policy, snap, 0).Window / remoteShare
+	tools := a.turnedOn(a.small)
+	remote := a.turnedOn(a.remote())
+	for len(remote) > 0 {
+		server := serverOf(remote[0])
+		end := slices.IndexFunc(remote, func(t tool.Tool) bool { return serverOf(t) != server })
+		if end < 0 {
+			end = len(remote)
+		}
+		cost := 0
+		for _, t := range remote[:end] {
+			def := t.Def()
+			cost += budget.EstimateTool(a.opts.Policy, &def)
+		}
+		if cost <= room {
+			room -= cost
+			tools = append(tools, remote[:end]...)
+		} else {
+			without = append(without, server)
+		}
+		remote = remote[end:]
+	}
+	return tool.NewSet(tools...), without
+}
+
+func (a *Agent) turnedOn(tools []tool.Tool) []tool.Tool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return tool.NewSet(slices.DeleteFunc(append(slices.Clone(tools), remote...), func(t tool.Tool) bool {
+	return slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool {
 		return slices.Contains(a.off, t.Def().Name) || slices.Contains(a.off, serverOf(t))
-	})...)
+	})
 }
 
 // SetTool turns a tool of the session on or off, from the next step on. The

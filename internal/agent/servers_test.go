@@ -103,3 +103,36 @@ func TestToolsOfServers(t *testing.T) {
 		t.Errorf("%v, closed %v", err, s.closed)
 	}
 }
+
+// far is a tool of another server, with a description that has no room in a
+// small window.
+type far struct{ book }
+
+func (far) Server() string { return "far" }
+
+func (f far) Def() llm.ToolDef {
+	return llm.NewToolDef(string(f.book), strings.Repeat("A long description of a tool. ", 200), nil)
+}
+
+func TestASmallWindowTakesTheServersThatHaveRoom(t *testing.T) {
+	s := &shelf{waited: 2, tools: []tool.Tool{far{"far__atlas"}, book("shelf__novel")}}
+	for size, want := range map[int]bool{8192: false, 32768: true} {
+		p := &llmtest.Provider{Facts: window(size)}
+		f := newFixture(t, p, nil, agent.Options{Connect: func(*agent.Options) tool.Source { return s }})
+		events := f.turn(t.Context(), "go")
+		var names []string
+		for _, d := range p.Requests()[0].Tools {
+			names = append(names, d.Name)
+		}
+		if slices.Contains(names, "far__atlas") != want || !slices.Contains(names, "shelf__novel") {
+			t.Errorf("window %d: offered %v", size, names)
+		}
+		told := false
+		for _, n := range find[agent.Notice](events) {
+			told = told || strings.Contains(n.Text, "no room for those of mcp:far")
+		}
+		if told == want {
+			t.Errorf("window %d: told %v", size, told)
+		}
+	}
+}

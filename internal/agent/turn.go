@@ -211,7 +211,12 @@ func (t *turn) tellModel(snap *llm.Snapshot) {
 	case snap.Capabilities.Tools.Support == llm.Unsupported:
 		t.once("no tools "+model, "The engine says that "+snap.Target.Model+" does not support tools: none are offered.")
 	case snap.Window.Tokens < smallWindow && len(t.small) < len(t.full):
-		t.once("few tools "+model, "The window is small: of the tools only "+toolNames(t.offered(snap))+" are offered.")
+		set, without := t.offeredWithout(snap)
+		text := "The window is small: of the tools only " + toolNames(set) + " are offered."
+		if len(without) > 0 {
+			text += " There is no room for those of " + strings.Join(without, ", ") + "."
+		}
+		t.once("few tools "+model, text)
 	}
 	if snap.Capabilities.Vision.Support != llm.Supported && t.newestHasImages() {
 		t.once("images "+model, "It is not proven that "+snap.Target.Model+" sees images. They are sent all the same.")

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -143,7 +144,9 @@ func readBounded(path string) ([]byte, error) {
 	if st.Size() > MaxFileBytes {
 		return nil, fmt.Errorf("%d bytes, more than %d", st.Size(), MaxFileBytes)
 	}
-	return os.ReadFile(path)
+	data, err := os.ReadFile(path)
+	// Some editors of Windows begin a file with a mark that TOML does not have.
+	return bytes.TrimPrefix(data, []byte("\ufeff")), err
 }
 
 func plainPathError(err error) string {

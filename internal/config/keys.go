@@ -17,5 +17,8 @@ func (c *Config) KeyReferences() []string {
 	for i := range c.Hosted {
 		add(c.Hosted[i].Key)
 	}
-	return append(refs, c.mcpReferences()...)
+	for i := range c.MCP {
+		refs = append(refs, c.MCP[i].KeyReferences()...)
+	}
+	return refs
 }

@@ -166,16 +166,14 @@ func mcpValue(s string) (string, error) {
 	return s, nil
 }
 
-// mcpReferences lists the references to keys of the servers.
-func (c *Config) mcpReferences() []string {
+// KeyReferences lists the references to keys of the server: never a key.
+func (s *MCPServer) KeyReferences() []string {
 	var refs []string
-	for i := range c.MCP {
-		for _, values := range []map[string]string{c.MCP[i].Env, c.MCP[i].Headers} {
-			for _, name := range slices.Sorted(maps.Keys(values)) {
-				ref := values[name][strings.LastIndexByte(values[name], ' ')+1:]
-				if strings.HasPrefix(ref, "env:") || strings.HasPrefix(ref, "keyring:") {
-					refs = append(refs, ref)
-				}
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			ref := values[name][strings.LastIndexByte(values[name], ' ')+1:]
+			if strings.HasPrefix(ref, "env:") || strings.HasPrefix(ref, "keyring:") {
+				refs = append(refs, ref)
 			}
 		}
 	}

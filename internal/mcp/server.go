@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -191,15 +192,24 @@ func (s *server) refresh() {
 		return
 	}
 	done := s.hub.work()
-	if !s.hub.spawn(func() { defer done(); s.readAgain() }) {
+	if !s.hub.spawn(func() { s.readAgain(sync.OnceFunc(done)) }) {
 		done()
 		return
 	}
 	s.reading = true
 }
 
-func (s *server) readAgain() {
-	for {
+// Pauses between two readings of a list of tools: a server may say that it has
+// changed as often as it is read.
+const (
+	firstReadPause   = 200 * time.Millisecond
+	longestReadPause = 30 * time.Second
+)
+
+// readAgain reads the list of tools until it is not stale any more. read is
+// called after the first time: further ones hold up nobody.
+func (s *server) readAgain(read func()) {
+	for pause := firstReadPause; ; pause = min(2*pause, longestReadPause) {
 		s.mu.Lock()
 		l := s.link
 		s.stale = false
@@ -207,6 +217,7 @@ func (s *server) readAgain() {
 		if l != nil {
 			s.readFrom(l)
 		}
+		read()
 		s.mu.Lock()
 		if !s.stale || l == nil || s.ended {
 			s.reading = false
@@ -214,6 +225,10 @@ func (s *server) readAgain() {
 			return
 		}
 		s.mu.Unlock()
+		select {
+		case <-time.After(pause):
+		case <-s.hub.ctx.Done():
+		}
 	}
 }
 
@@ -274,6 +289,10 @@ func (s *server) connection(ctx context.Context) (*link, error) {
 	if l := s.link; l != nil && !l.isGone() {
 		s.mu.Unlock()
 		return l, nil
+	}
+	if old := s.link; old != nil { // its program has ended, and may have left children
+		s.link = nil
+		s.hub.spawn(old.close)
 	}
 	over := s.starting
 	if over == nil {
