@@ -24,6 +24,7 @@ var planted = map[string]string{
 	"DB_PASSWORD":           "planted-db-password-11aa",
 	"SSH_PASSPHRASE":        "planted-ssh-passphrase-5d",
 	"my_credential_file":    "planted-credential-b00b1e",
+	"MCP_PLANTED":           "planted-mcp-token-6e7d",
 }
 
 // plantedInURL is a password that somebody writes into a URL.
@@ -53,6 +54,20 @@ func TestNoSecretIsWritten(t *testing.T) {
 	for name, value := range planted {
 		r.env = append(r.env, name+"="+value)
 	}
+	// MCP servers that get a token: one prints it and ends, one cannot be reached.
+	configured := filepath.Join(r.home, "drover.toml")
+	servers := `[mcp.servers.talks]
+command = "sh"
+args = ["-c", "echo the token is $TOKEN >&2; exit 1"]
+env = { TOKEN = "env:MCP_PLANTED" }
+[mcp.servers.web]
+url = "http://127.0.0.1:1/mcp"
+headers = { Authorization = "Bearer env:MCP_PLANTED" }
+`
+	if err := os.WriteFile(configured, []byte(servers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(r.env, "DROVER_CONFIG="+configured)
 	logFile := filepath.Join(r.home, "diagnostics")
 	run := func(status int, want, key string, args ...string) {
 		t.Helper()
@@ -66,6 +81,7 @@ func TestNoSecretIsWritten(t *testing.T) {
 		noSecret(t, "export", o.stdout+o.stderr)
 	}
 	run(0, "NO_COLOR=1", "ENGINE_KEY")
+	run(0, "The MCP server talks", "ENGINE_KEY")
 	run(exitFailed, "AUTH", "WRONG_KEY")
 	// An engine that repeats what it was sent, as some do.
 	body := `{"error":{"message":"Incorrect API key provided: ` + planted["WRONG_KEY"] + `","type":"authentication_error"}}`
