@@ -466,7 +466,7 @@ func TestLiveWireWorkerKilled(t *testing.T) {
 				if tr.err == nil || time.Now().After(deadline) {
 					break
 				}
-				lost := outcome{lines: []string{"error"}, code: llm.CodeServer, words: []string{"proxy error"}}
+				lost := outcome{lines: []string{"error"}, code: llm.CodeServer}
 				if lost.compare(t, e, &tr); tr.err.Permanent || t.Failed() {
 					t.Fatalf("%+v", tr.err)
 				}

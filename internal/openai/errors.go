@@ -74,6 +74,8 @@ func classify(status int, b *errorBody) *llm.Error {
 			e.Code = llm.CodeInvalidRequest
 		}
 		note = optionNote(e.Option)
+	case notRunning(text):
+		e.Code = llm.CodeServer
 	case unknownModel(status, text):
 		e.Code = llm.CodeUnknownModel
 	case requestText(text):
@@ -89,6 +91,12 @@ func classify(status int, b *errorBody) *llm.Error {
 	}
 	e.Message = errorMessage(status, b, note)
 	return e
+}
+
+// notRunning reports whether a router says that the process of a model has ended.
+// It starts another at the next request, whatever status it says that with.
+func notRunning(text string) bool {
+	return strings.Contains(text, "model") && strings.Contains(text, "is not running")
 }
 
 // unknownModel reports whether the engine has no model of that name. Engines say

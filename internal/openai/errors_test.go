@@ -79,6 +79,7 @@ func TestDecodeErrorCodes(t *testing.T) {
 		{"no quota but a size", 413, openaiError("quota of bytes", ""), llm.CodeInvalidRequest, "quota of bytes"},
 		{"no balance but a balancer", 503, openaiError("the load balancer has no backend", ""), llm.CodeServer, "balancer"},
 		{"bad request", 400, openaiError("something is wrong", "invalid_request_error"), llm.CodeInvalidRequest, "something is wrong"},
+		{"a router whose process has ended", 400, openaiError("model name=brook is not running", "invalid_request_error"), llm.CodeServer, "is not running"},
 		{"unknown model of a router", 400, openaiError("model 'nope' not found", "invalid_request_error"), llm.CodeUnknownModel, "model 'nope' not found"},
 		{"unknown model", 404, openaiError("The model `nope` does not exist.", "NotFoundError"), llm.CodeUnknownModel, "does not exist"},
 		{"unprocessable", 422, `{"detail":[{"loc":["body","messages",0,"role"],"msg":"Input should be 'user'","type":"literal_error"}]}`, llm.CodeInvalidRequest, "body.messages.0.role: Input should be 'user'"},
