@@ -43,13 +43,7 @@ func (t *editTool) Prepare(ctx context.Context, text string) (*Action, error) {
 		return nil, err
 	}
 	action := t.w.changeAction(p, change, line)
-	action.Run = func(ctx context.Context, _ func(string)) Result {
-		result, err := t.edit(ctx, p, r)
-		if err != nil {
-			return Failed(err.Error())
-		}
-		return result
-	}
+	action.Run = runner(func(ctx context.Context) (Result, error) { return t.edit(ctx, p, r) })
 	return action, nil
 }
 

@@ -53,17 +53,18 @@ func (t *globTool) Prepare(ctx context.Context, text string) (*Action, error) {
 	if err != nil {
 		return nil, err
 	}
+	return searchAction(p, pattern, func(ctx context.Context) (Result, error) {
+		return t.glob(ctx, p, pattern, match)
+	}), nil
+}
+
+// searchAction is the action of glob and grep: a search for pattern below p.
+func searchAction(p place, pattern string, do func(ctx context.Context) (Result, error)) *Action {
 	return &Action{
 		Title: oneLine(pattern, maxTitleBytes), Kind: KindSearch, Access: p.readAccess(), ReadOnly: true,
 		Locations: []Location{{Path: p.abs}}, Scopes: p.readScopes(true),
-		Run: func(ctx context.Context, _ func(string)) Result {
-			r, err := t.glob(ctx, p, pattern, match)
-			if err != nil {
-				return Failed(err.Error())
-			}
-			return r
-		},
-	}, nil
+		Run: runner(do),
+	}
 }
 
 // compileGlob splits a pattern into the folder that it starts in and what the

@@ -60,17 +60,9 @@ func (t *grepTool) Prepare(ctx context.Context, text string) (*Action, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Action{
-		Title: oneLine(pattern, maxTitleBytes), Kind: KindSearch, Access: p.readAccess(), ReadOnly: true,
-		Locations: []Location{{Path: p.abs}}, Scopes: p.readScopes(true),
-		Run: func(ctx context.Context, _ func(string)) Result {
-			r, err := t.grep(ctx, p, e, selects)
-			if err != nil {
-				return Failed(err.Error())
-			}
-			return r
-		},
-	}, nil
+	return searchAction(p, pattern, func(ctx context.Context) (Result, error) {
+		return t.grep(ctx, p, e, selects)
+	}), nil
 }
 
 // compileSelection compiles the filter of files, nil for none. A pattern without

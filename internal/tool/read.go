@@ -62,13 +62,7 @@ func (t *readTool) Prepare(ctx context.Context, text string) (*Action, error) {
 	action := &Action{
 		Title: t.w.display(p.abs), Kind: KindRead, Access: p.readAccess(), ReadOnly: true,
 		Locations: []Location{{Path: p.abs}}, Scopes: p.readScopes(false),
-		Run: func(ctx context.Context, _ func(string)) Result {
-			r, err := t.read(ctx, p, offset, limit)
-			if err != nil {
-				return Failed(err.Error())
-			}
-			return r
-		},
+		Run: runner(func(ctx context.Context) (Result, error) { return t.read(ctx, p, offset, limit) }),
 	}
 	if offset > 1 {
 		action.Locations[0].Line = offset

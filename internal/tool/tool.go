@@ -124,6 +124,18 @@ type Result struct {
 // Failed is the result of a call that went wrong.
 func Failed(text string) Result { return Result{Status: StatusError, Text: text} }
 
+// runner makes an Action's Run of a function without progress: its error is for
+// the model.
+func runner(do func(ctx context.Context) (Result, error)) func(context.Context, func(string)) Result {
+	return func(ctx context.Context, _ func(string)) Result {
+		r, err := do(ctx)
+		if err != nil {
+			return Failed(err.Error())
+		}
+		return r
+	}
+}
+
 // Set is the tools of a session by name.
 type Set struct {
 	byName map[string]Tool

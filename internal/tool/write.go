@@ -40,13 +40,7 @@ func (t *writeTool) Prepare(ctx context.Context, text string) (*Action, error) {
 	content, note := inStyleOf(before.text, content)
 	change := &Diff{Path: p.abs, Old: before.text, New: content, Created: !before.exists}
 	action := t.w.changeAction(p, change, 0)
-	action.Run = func(ctx context.Context, _ func(string)) Result {
-		r, err := t.write(ctx, p, change, note)
-		if err != nil {
-			return Failed(err.Error())
-		}
-		return r
-	}
+	action.Run = runner(func(ctx context.Context) (Result, error) { return t.write(ctx, p, change, note) })
 	return action, nil
 }
 
