@@ -17,11 +17,7 @@ import (
 // what [Store.Open] does. [Log.Fold] gives the state when it is needed. What is
 // damaged before the end is not seen here, and is no reason not to append.
 func (s *Store) OpenForAppend(id string) (*Log, error) {
-	path, err := s.find(id)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := takeLock(idOf(path), path)
+	path, lock, err := s.findLocked(id)
 	if err != nil {
 		return nil, err
 	}

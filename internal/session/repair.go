@@ -78,11 +78,7 @@ type Repaired struct {
 // beside it. A log with nothing wrong is left alone. A session in use is
 // refused.
 func (s *Store) Repair(id string) (*Repaired, error) {
-	path, err := s.find(id)
-	if err != nil {
-		return nil, err
-	}
-	lock, err := takeLock(idOf(path), path)
+	path, lock, err := s.findLocked(id)
 	if err != nil {
 		return nil, err
 	}

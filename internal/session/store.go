@@ -186,15 +186,22 @@ func (s *Store) find(id string) (string, error) {
 
 func idOf(path string) string { return strings.TrimSuffix(filepath.Base(path), logSuffix) }
 
+// findLocked finds the log of a session and takes its lock.
+func (s *Store) findLocked(id string) (path string, held *lock, err error) {
+	if path, err = s.find(id); err != nil {
+		return "", nil, err
+	}
+	if held, err = takeLock(idOf(path), path); err != nil {
+		return "", nil, err
+	}
+	return path, held, nil
+}
+
 // Open goes on with a session: it takes the lock, folds the log, cuts off a torn
 // end and closes a turn that its writer left open. The error is [ErrNotFound],
 // an *[InUseError], a *[VersionError] or the file system's.
 func (s *Store) Open(id string) (*Log, *State, error) {
-	path, err := s.find(id)
-	if err != nil {
-		return nil, nil, err
-	}
-	lock, err := takeLock(idOf(path), path)
+	path, lock, err := s.findLocked(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -310,11 +317,7 @@ func (s *Store) Records(id string) iter.Seq2[Record, error] {
 
 // Remove deletes a session with its images. A session in use is refused.
 func (s *Store) Remove(id string) error {
-	path, err := s.find(id)
-	if err != nil {
-		return err
-	}
-	lock, err := takeLock(idOf(path), path)
+	path, lock, err := s.findLocked(id)
 	if err != nil {
 		return err
 	}
