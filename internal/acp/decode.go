@@ -172,11 +172,15 @@ func params(req *jsonrpc2.Request) (object, error) {
 	return nil, badParams("%s: params must be an object", req.Method)
 }
 
-// sessionID reads the member that names the session.
-func sessionID(o object) (string, error) {
+// sessionParams reads the parameters of a request about a session, and the member
+// that names it.
+func sessionParams(req *jsonrpc2.Request) (o object, id string, err error) {
+	if o, err = params(req); err != nil {
+		return nil, "", err
+	}
 	id, ok := o.text("sessionId")
 	if !ok || id == "" {
-		return "", badParams("sessionId must be a string")
+		return nil, "", badParams("sessionId must be a string")
 	}
-	return id, nil
+	return o, id, nil
 }

@@ -169,11 +169,7 @@ func (s *Server) handle(req *jsonrpc2.Request) (any, error) {
 
 // find returns the session that a message names, if it can take messages.
 func (s *Server) find(req *jsonrpc2.Request) (*conversation, object, error) {
-	o, err := params(req)
-	if err != nil {
-		return nil, nil, err
-	}
-	id, err := sessionID(o)
+	o, id, err := sessionParams(req)
 	if err != nil {
 		return nil, nil, err
 	}

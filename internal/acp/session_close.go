@@ -26,11 +26,7 @@ func (s *Server) sessionClose(req *jsonrpc2.Request) (any, error) {
 // sessionDelete removes a session and its log. Deleting what is not there
 // succeeds.
 func (s *Server) sessionDelete(req *jsonrpc2.Request) (any, error) {
-	o, err := params(req)
-	if err != nil {
-		return nil, err
-	}
-	id, err := sessionID(o)
+	_, id, err := sessionParams(req)
 	if err != nil {
 		return nil, err
 	}

@@ -16,11 +16,7 @@ import (
 // and session/resume, which does not. In the read loop the id gets its mailbox,
 // so what the client sends right behind it is worked off after it.
 func (s *Server) sessionOpen(req *jsonrpc2.Request, replay bool) (any, error) {
-	o, err := params(req)
-	if err != nil {
-		return nil, err
-	}
-	id, err := sessionID(o)
+	o, id, err := sessionParams(req)
 	if err != nil {
 		return nil, err
 	}
