@@ -57,6 +57,18 @@ off = ["shell"]
 	}
 }
 
+// checkMistake wants an error of in that holds want, and never the key in it.
+func checkMistake(t *testing.T, name, in, want string) {
+	t.Helper()
+	_, err := config.Parse("c.toml", []byte(in))
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: %v\nwant %s", name, err, want)
+	}
+	if err != nil && strings.Contains(err.Error(), "sk-secret-key") {
+		t.Errorf("%s: the message holds the key", name)
+	}
+}
+
 func TestMistakesNameTheirPlace(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"unknown key", "modle = \"a/b\"\n", "c.toml:1:1: unknown key modle; did you mean mode?"},
@@ -74,13 +86,7 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 		{"wrong type", "model = 3\n", "c.toml:1:"},
 	}
 	for _, tt := range tests {
-		_, err := config.Parse("c.toml", []byte(tt.in))
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v\nwant %s", tt.name, err, tt.want)
-		}
-		if err != nil && strings.Contains(err.Error(), "sk-secret-key") {
-			t.Errorf("%s: the message holds the key", tt.name)
-		}
+		checkMistake(t, tt.name, tt.in, tt.want)
 	}
 }
 
