@@ -93,6 +93,10 @@ type Agent struct {
 	off     []string   // tools that are not offered
 	limit   seenLimit  // what an engine said of its window
 	widened llm.Target // whose assumed window was not enough
+	// steering are the messages that the running turn has not taken yet;
+	// steerable says that it still takes some.
+	steering  [][]llm.Part
+	steerable bool
 
 	// Owned by the running turn.
 	costs     budget.Costs

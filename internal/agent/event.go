@@ -63,6 +63,10 @@ type CallFinished struct {
 	Result tool.Result
 }
 
+// Steered says that the running turn took a message of [Agent.Steer]: the next
+// request holds it.
+type Steered struct{ Parts []llm.Part }
+
 // Notice is something for the person that is no part of the conversation.
 type Notice struct {
 	Kind NoticeKind
@@ -100,6 +104,9 @@ type End struct {
 	Reason EndReason
 	// Err is set when Reason is EndError.
 	Err error
+	// Unsent are the messages of [Agent.Steer] that no request could take, in
+	// order. They are no part of the conversation.
+	Unsent [][]llm.Part
 }
 
 // EndReason says why a turn ended. The values are part of the session log and
@@ -124,6 +131,7 @@ func (CallPending) event()  {}
 func (CallStarted) event()  {}
 func (CallOutput) event()   {}
 func (CallFinished) event() {}
+func (Steered) event()      {}
 func (Notice) event()       {}
 func (Retrying) event()     {}
 func (Usage) event()        {}

@@ -46,6 +46,7 @@ var errStopped = errors.New("the turn was stopped at a question")
 func (t *turn) run(ctx context.Context, parts []llm.Part) {
 	t.mu.Lock()
 	closed := t.closed
+	t.steerable = !closed
 	t.mu.Unlock()
 	if closed {
 		t.emit(End{Reason: EndError, Err: errClosed})
@@ -53,7 +54,11 @@ func (t *turn) run(ctx context.Context, parts []llm.Part) {
 	}
 	err := t.start(parts)
 	for more := true; more && err == nil; {
-		more, err = t.step(ctx)
+		if more, err = t.step(ctx); err == nil {
+			var steered bool
+			steered, err = t.steer(!more)
+			more = more || steered
+		}
 	}
 	t.end(ctx, err)
 }
@@ -107,7 +112,7 @@ func (t *turn) step(ctx context.Context) (more bool, err error) {
 
 // end logs and tells how the turn ended.
 func (t *turn) end(ctx context.Context, err error) {
-	e := End{Reason: EndCompleted}
+	e := End{Reason: EndCompleted, Unsent: t.unsteered()}
 	rec := &session.TurnEnd{Reason: session.EndCompleted}
 	switch {
 	case err == nil:
