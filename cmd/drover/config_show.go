@@ -86,6 +86,12 @@ func (a *app) configShow() error {
 	t.line("policy", strconv.Itoa(cmp.Or(cfg.Policy, budget.DefaultVersion)), cfg.Policy != 0)
 	t.table("instructions")
 	t.line("files", tomlStrings(cfg.Instructions), cfg.Instructions != nil)
+	titles := "words"
+	if cfg.ModelTitles {
+		titles = "model"
+	}
+	t.table("session")
+	t.line("titles", tomlString(titles), cfg.ModelTitles)
 	t.table("tools")
 	t.line("off", tomlStrings(cfg.ToolsOff), cfg.ToolsOff != nil)
 	t.table("sandbox")

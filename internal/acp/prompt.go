@@ -91,6 +91,9 @@ func (c *conversation) answer(p *prompt) {
 		}
 		return promptAnswer{reason}, nil
 	})
+	if w := c.workbench(); w != nil {
+		go c.writeTitle(w)
+	}
 }
 
 func (c *conversation) takeTurn(p *prompt) (reason string, err error) {

@@ -238,6 +238,12 @@ func (t *turn) closeCards() {
 // afterTurn does what follows a turn, before its answer: the title of a new
 // session, and options that have changed.
 func (c *conversation) afterTurn(w *workbench) {
+	c.sendTitle(w)
+	c.sendOptions(w)
+}
+
+// sendTitle sends the session's title when it has changed.
+func (c *conversation) sendTitle(w *workbench) {
 	title := w.agent.Title()
 	w.mu.Lock()
 	changed := title != w.title
@@ -246,5 +252,18 @@ func (c *conversation) afterTurn(w *workbench) {
 	if changed {
 		c.update(infoUpdate{Kind: "session_info_update", Title: line(title), UpdatedAt: timestamp(time.Now())})
 	}
-	c.sendOptions(w)
+}
+
+// writeTitle lets the model write the title, where that is asked for, behind the
+// answer to the first prompt.
+func (c *conversation) writeTitle(w *workbench) {
+	// Closing the agent ends the request.
+	if !w.agent.WriteTitle(context.Background()) {
+		return
+	}
+	c.post(func() {
+		if c.workbench() == w {
+			c.sendTitle(w)
+		}
+	})
 }

@@ -64,6 +64,9 @@ type Options struct {
 	// Memory holds the notes that the system turn shows and the tools remember
 	// and forget change; those of Dir's project are added. Nil is none of both.
 	Memory *memory.Store
+	// ModelTitles lets the model write the titles of sessions; see
+	// [Agent.WriteTitle].
+	ModelTitles bool
 	// Ending, if set, is closed when the process is about to end: a command that
 	// is stopped has little time then.
 	Ending <-chan struct{}
@@ -97,6 +100,9 @@ type Agent struct {
 	// steerable says that it still takes some.
 	steering  [][]llm.Part
 	steerable bool
+	waiting   int    // turns that wait for their time
+	titled    bool   // the model was asked for a title
+	stopTitle func() // ends the request for it, nil before the first
 
 	// Owned by the running turn.
 	costs     budget.Costs
@@ -153,10 +159,13 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 // running tools are ended, and what is known is kept in the log.
 func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
+		a.waitForTurn(1)
 		select {
 		case a.turns <- struct{}{}:
+			a.waitForTurn(-1)
 			defer func() { <-a.turns }()
 		case <-ctx.Done():
+			a.waitForTurn(-1)
 			yield(End{Reason: EndCancelled})
 			return
 		}
@@ -373,7 +382,9 @@ func (a *Agent) Title() string {
 // for a running turn, which the caller has to cancel; turns that come after it
 // fail. An error means that a part of the session could not be saved.
 func (a *Agent) Close() error {
+	a.waitForTurn(1)
 	a.turns <- struct{}{}
+	a.waitForTurn(-1)
 	defer func() { <-a.turns }()
 	a.mu.Lock()
 	a.closed = true

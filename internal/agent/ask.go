@@ -37,7 +37,7 @@ func (t *turn) ask(ctx context.Context) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		plan, err := t.plan(&snap)
+		plan, err := t.plan(&snap, "")
 		if err != nil {
 			return nil, err
 		}
@@ -110,10 +110,14 @@ func printedText(err error) string {
 	return ""
 }
 
-// plan decides what the request holds, and logs header and plan.
-func (t *turn) plan(snap *llm.Snapshot) (*budget.Plan, error) {
+// plan decides what the request holds, and logs header and plan. aside, if not
+// empty, is said behind the conversation in this request alone.
+func (t *turn) plan(snap *llm.Snapshot, aside string) (*budget.Plan, error) {
 	tools := t.offered(snap).Defs()
 	messages, previous := t.history()
+	if aside != "" {
+		messages = append(messages, session.Aside(aside))
+	}
 	notes, omitted := t.notes(t.remember, snap)
 	plan, err := t.fit(&budget.Input{
 		Snapshot: *snap, System: systemTurn(snap, t.around), Memory: notes, OmittedNotes: omitted,
@@ -141,13 +145,16 @@ func (t *turn) plan(snap *llm.Snapshot) (*budget.Plan, error) {
 		}
 		t.headed = true
 	}
-	next := plan.Pending()
-	err = t.gate(&session.RequestPlan{
+	rec := &session.RequestPlan{
 		MaxTokens: plan.Request.MaxTokens, Policy: t.opts.Policy.Version,
-		PreviousUsed: previous != nil, Report: plan.Report, Next: &next,
-	})
-	if err != nil {
-		return nil, err
+		PreviousUsed: previous != nil, Aside: aside, Report: plan.Report,
+	}
+	if aside == "" {
+		next := plan.Pending()
+		rec.Next = &next
+	}
+	if err := t.gate(rec); err != nil || aside != "" {
+		return plan, err
 	}
 	t.emit(Planned{Report: plan.Report})
 	t.noteTrim(&plan.Report)

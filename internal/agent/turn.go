@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
@@ -30,9 +29,6 @@ type turn struct {
 	sent      *budget.Plan // the last request
 	seen      outcomes
 }
-
-// maxTitle bounds a title made from the first words of a prompt, in characters.
-const maxTitle = 60
 
 // errMaxTokens ends a turn whose answer reached its token limit.
 var errMaxTokens = errors.New("the answer reached its token limit")
@@ -176,23 +172,6 @@ func (t *turn) gate(rec session.Record) error {
 		return nil
 	}
 	return err
-}
-
-// title names the session after the first words of its first prompt.
-func (t *turn) title(parts []llm.Part) {
-	if t.Title() != "" {
-		return
-	}
-	m := llm.Message{Parts: parts}
-	line, _, _ := strings.Cut(strings.TrimSpace(m.Text()), "\n")
-	line = strings.Join(strings.Fields(line), " ")
-	if utf8.RuneCountInString(line) > maxTitle {
-		runes := []rune(line)[:maxTitle]
-		line = strings.TrimSpace(string(runes)) + "…"
-	}
-	if line != "" {
-		t.append(&session.SessionInfo{Title: line})
-	}
 }
 
 // snapshot takes the snapshot of a step and tells when it has changed.

@@ -32,6 +32,8 @@ sampling = "engine"
 profile = "qwen"
 [instructions]
 files = ["HOUSE.md", "/abs/RULES.md"]
+[session]
+titles = "model"
 [tools]
 off = ["shell"]
 `))
@@ -50,6 +52,7 @@ off = ["shell"]
 			},
 		},
 		Instructions: []string{"/etc/drover/HOUSE.md", "/abs/RULES.md"},
+		ModelTitles:  true,
 		ToolsOff:     []string{"shell"},
 	}
 	if !reflect.DeepEqual(c, want) {
@@ -73,11 +76,12 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"unknown key", "modle = \"a/b\"\n", "c.toml:1:1: unknown key modle; did you mean mode?"},
 		{"unknown key in a table", "\n[engines.x]\npreset = \"ollama\"\nurk = 1\n", "c.toml:4:1: unknown key engines.x.urk; did you mean url?"},
-		{"nothing near", "zzzzzzzzz = 1\n", "c.toml:1:1: unknown key zzzzzzzzz (known here: budget, deepseek, effort, engines, hosted, instructions, mcp, mode, model, sandbox, tools)"},
+		{"nothing near", "zzzzzzzzz = 1\n", "c.toml:1:1: unknown key zzzzzzzzz (known here: budget, deepseek, effort, engines, hosted, instructions, mcp, mode, model, sandbox, session, tools)"},
 		{"bad effort", "effort = \"gallop\"\n", "c.toml:1:1: effort: unknown effort \"gallop\""},
 		{"bad model", "\nmodel = \"x\"\n", "c.toml:2:1: model: model \"x\": want PROVIDER/MODEL"},
 		{"bad mode", "mode = \"yolo\"\n", "c.toml:1:1: mode: unknown mode \"yolo\" (one of ask, edit, read-only, full)"},
 		{"bad policy", "[budget]\npolicy = 3\n", "c.toml:2:1: budget.policy: 3 is not a policy (1 or 2)"},
+		{"bad titles", "[session]\ntitles = \"mine\"\n", "c.toml:2:1: session.titles: unknown value \"mine\" (words or model)"},
 		{"no preset", "[engines.x]\nurl = \"http://localhost:1\"\n", "c.toml:1:2: engines.x: preset is missing"},
 		{"slash in a name", "[engines.\"a/b\"]\npreset = \"ollama\"\n", "engines.a/b: an engine's name"},
 		{"key in the clear", "[engines.x]\npreset = \"custom\"\nkey = \"sk-secret-key\"\n", "c.toml:3:1: engines.x.key: want env:NAME, keyring:NAME or file:PATH"},

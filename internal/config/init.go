@@ -58,6 +58,10 @@ const initText = `# The configuration of drover. Everything is optional: take th
 # More instruction files for the model. Relative paths start at this folder.
 #files = ["house-rules.md"]
 
+#[session]
+# Where titles come from: the first words of a session, or the model.
+#titles = "words"
+
 #[tools]
 # Tools that are not offered to the model.
 #off = ["shell"]

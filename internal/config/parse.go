@@ -25,6 +25,7 @@ type file struct {
 	Budget       fileBudget            `toml:"budget"`
 	Engines      map[string]fileEngine `toml:"engines"`
 	Instructions fileInstructions      `toml:"instructions"`
+	Session      fileSession           `toml:"session"`
 	Tools        fileTools             `toml:"tools"`
 	Sandbox      fileSandbox           `toml:"sandbox"`
 	DeepSeek     fileDeepSeek          `toml:"deepseek"`
@@ -38,6 +39,10 @@ type fileBudget struct {
 
 type fileInstructions struct {
 	Files []string `toml:"files"`
+}
+
+type fileSession struct {
+	Titles string `toml:"titles"`
 }
 
 type fileTools struct {
@@ -117,6 +122,13 @@ func (p *parser) config(f *file, dir string) *Config {
 	}
 	if f.Budget.Policy < 0 || f.Budget.Policy > 2 {
 		p.problem([]string{"budget", "policy"}, "%d is not a policy (1 or 2)", f.Budget.Policy)
+	}
+	switch f.Session.Titles {
+	case "", "words":
+	case "model":
+		c.ModelTitles = true
+	default:
+		p.problem([]string{"session", "titles"}, "unknown value %q (words or model)", f.Session.Titles)
 	}
 	for _, file := range f.Instructions.Files {
 		if !filepath.IsAbs(file) {

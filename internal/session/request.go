@@ -92,9 +92,18 @@ type RequestPlan struct {
 	Policy int `json:"policy"`
 	// PreviousUsed says that the shape of the request before was used, so that
 	// repeating the plan needs it.
-	PreviousUsed bool          `json:"previousUsed,omitempty"`
-	Report       budget.Report `json:"report"`
+	PreviousUsed bool `json:"previousUsed,omitempty"`
+	// Aside is what this request alone says behind the conversation; see [Aside].
+	// Neither it nor the answer is a part of the conversation.
+	Aside  string        `json:"aside,omitempty"`
+	Report budget.Report `json:"report"`
 	// Next is the shape of this request without the engine's count, which the
 	// answer brings: what the next plan is told of this one.
 	Next *budget.Previous `json:"next,omitempty"`
+}
+
+// Aside is the last message of a request that asks something beside the
+// conversation, as [RequestPlan.Aside] has it.
+func Aside(text string) llm.Message {
+	return llm.Message{Role: llm.User, Continuation: true, Parts: []llm.Part{llm.Text(text)}}
 }

@@ -244,7 +244,9 @@ func (s *State) apply(rec Record) {
 	case *RequestHeader:
 		s.Header = rec
 	case *RequestPlan:
-		s.Plan, s.next = rec, rec.Next
+		if s.next = nil; rec.Aside == "" {
+			s.Plan, s.next = rec, rec.Next
+		}
 	case *AssistantMessage:
 		s.applyAnswer(rec)
 	case *ToolCall:

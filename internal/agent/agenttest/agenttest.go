@@ -5,6 +5,7 @@ package agenttest
 import (
 	"bytes"
 	"iter"
+	"slices"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/budget"
@@ -45,9 +46,13 @@ func replan(tb testing.TB, state *session.State, logged *session.RequestPlan) ll
 		tb.Fatalf("policy %d is unknown", logged.Policy)
 	}
 	system, memory := h.SystemParts()
+	messages := slices.Clip(state.Messages)
+	if logged.Aside != "" {
+		messages = append(messages, session.Aside(logged.Aside))
+	}
 	plan, err := budget.Make(policy, &budget.Input{
 		Snapshot: h.Snapshot, System: system, Memory: memory,
-		Tools: h.ToolDefs(), Messages: state.Messages,
+		Tools: h.ToolDefs(), Messages: messages,
 		RequestedOutput: logged.Report.RequestedOutputTokens, Previous: state.Previous,
 	})
 	if err != nil {
