@@ -1,0 +1,251 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/catalog"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/llm/llmtest"
+	"github.com/drover-dev/drover/internal/session"
+	"github.com/drover-dev/drover/internal/target"
+)
+
+// slowPrefill is the cause of a first-byte timeout.
+type slowPrefill struct{}
+
+func (slowPrefill) Error() string    { return "no answer began" }
+func (slowPrefill) Prefilling() bool { return true }
+
+func TestRetries(t *testing.T) {
+	busy := llm.Errorf(llm.CodeServer, "busy")
+	tests := []struct {
+		name     string
+		script   []llmtest.Answer
+		requests int
+		end      agent.EndReason
+		took     time.Duration // at most; jitter is a tenth
+	}{
+		{"once", []llmtest.Answer{llmtest.Fail(busy), llmtest.Say("ok")}, 2, agent.EndCompleted, 550 * time.Millisecond},
+		{"too often", slices.Repeat([]llmtest.Answer{llmtest.Fail(busy)}, 9), 6, agent.EndError, 17100 * time.Millisecond},
+		{"nobody listens", slices.Repeat([]llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeTransport, Message: "refused", Unreached: true})}, 9), 3, agent.EndError, 1650 * time.Millisecond},
+		{"in a long prefill", []llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeTimeout, Message: "slow", Cause: slowPrefill{}}), llmtest.Say("ok")}, 1, agent.EndError, 0},
+		{"not after output", []llmtest.Answer{{Events: []llm.Event{llm.TextDelta("half")}, Err: busy}, llmtest.Say("ok")}, 1, agent.EndError, 0},
+		{"not when it is permanent", []llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeServer, Message: "failed to load model", Permanent: true}), llmtest.Say("ok")}, 1, agent.EndError, 0},
+		{"not for a bad request", []llmtest.Answer{llmtest.Fail(llm.Errorf(llm.CodeInvalidRequest, "no")), llmtest.Say("ok")}, 1, agent.EndError, 0},
+		{"empty once", []llmtest.Answer{llmtest.Fail(llm.Errorf(llm.CodeEmptyResponse, "nothing")), llmtest.Say("ok")}, 2, agent.EndCompleted, 550 * time.Millisecond},
+		{"empty twice", slices.Repeat([]llmtest.Answer{llmtest.Fail(llm.Errorf(llm.CodeEmptyResponse, "nothing"))}, 3), 2, agent.EndError, 550 * time.Millisecond},
+		{"asked to wait", []llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeRateLimit, Message: "slow", RetryAfter: 30 * time.Second}), llmtest.Say("ok")}, 2, agent.EndCompleted, 30 * time.Second},
+		{"asked to wait too long", []llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeRateLimit, Message: "slow", RetryAfter: time.Hour}), llmtest.Say("ok")}, 1, agent.EndError, 0},
+		{"loading", append(slices.Repeat([]llmtest.Answer{llmtest.Fail(&llm.Error{Code: llm.CodeServer, Message: "loading", Loading: true})}, 20), llmtest.Say("ok")), 21, agent.EndCompleted, 40 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &llmtest.Provider{Facts: window(8192), Script: tt.script}
+				f := newFixture(t, p, nil, agent.Options{})
+				start := time.Now()
+				end := endOf(f.turn(t.Context(), "go"))
+				if end.Reason != tt.end || len(p.Requests()) != tt.requests {
+					t.Errorf("ended %+v after %d requests, want %s after %d", end, len(p.Requests()), tt.end, tt.requests)
+				}
+				if took := time.Since(start); took > tt.took || took < tt.took*8/10 {
+					t.Errorf("took %v, want about %v", took, tt.took)
+				}
+				f.check()
+			})
+		})
+	}
+}
+
+func TestAPartialAnswerIsKept(t *testing.T) {
+	broken := llmtest.Answer{Events: []llm.Event{llm.TextDelta("The first half")}, Err: llm.Errorf(llm.CodeStreamClosed, "closed")}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{broken, llmtest.Say("on")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	end := endOf(f.turn(t.Context(), "go"))
+	if end.Reason != agent.EndError || !strings.Contains(end.Err.Error(), "continue") {
+		t.Errorf("ended %+v", end)
+	}
+	f.turn(t.Context(), "continue")
+	reqs := p.Requests()
+	if got := reqs[1].Messages; len(got) != 3 || got[1].Text() != "The first half" {
+		t.Errorf("the second request holds %+v", got)
+	}
+	f.check()
+}
+
+func TestARefusedOptionIsLeftOut(t *testing.T) {
+	refused := &llm.Error{Code: llm.CodeUnsupportedOption, Message: "no temperature", Option: llm.RefusedSampling}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(refused), llmtest.Say("ok"), llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCompleted {
+		t.Errorf("ended %+v", end)
+	}
+	f.turn(t.Context(), "again")
+	for i, req := range p.Requests() {
+		if sent := req.Snapshot.Temperature() != nil; sent != (i == 0) {
+			t.Errorf("request %d: temperature sent %v", i, sent)
+		}
+	}
+	f.check()
+}
+
+func TestTheEnginesWindowIsBelieved(t *testing.T) {
+	over := &llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 4096, PromptTokens: 5000}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(over), llmtest.Say("ok"), llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCompleted {
+		t.Fatalf("ended %+v", end)
+	}
+	f.turn(t.Context(), "again")
+	for i, want := range []int{8192, 4096, 4096} {
+		if got := p.Requests()[i].Snapshot.Window.Tokens; got != want {
+			t.Errorf("request %d was planned for %d, want %d", i, got, want)
+		}
+	}
+	f.check()
+
+	twice := &llmtest.Provider{Facts: window(8192), Script: slices.Repeat([]llmtest.Answer{llmtest.Fail(over)}, 5)}
+	f = newFixture(t, twice, nil, agent.Options{})
+	if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndError || len(twice.Requests()) != 2 {
+		t.Errorf("ended %+v after %d requests: no loops", end, len(twice.Requests()))
+	}
+}
+
+func TestASilentCutIsTold(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{{Events: []llm.Event{
+		llm.TextDelta("ok"), llm.Usage{PromptTokens: 12, CompletionTokens: 1}, llm.Finish{Reason: llm.FinishStop},
+	}}}}
+	f := newFixture(t, p, nil, agent.Options{})
+	told := 0
+	for _, n := range find[agent.Notice](f.turn(t.Context(), strings.Repeat("word after word ", 200))) {
+		if strings.Contains(n.Text, "cut the prompt") {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+}
+
+func TestALearntWindowHoldsWhileTheClaimIsRepeated(t *testing.T) {
+	over := &llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 4096, PromptTokens: 5000}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(over), llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	f.turn(t.Context(), "go")
+	plan, err := f.agent.Preview(t.Context(), []llm.Part{llm.Text("next")})
+	if err != nil || plan.Report.WindowTokens != 4096 {
+		t.Errorf("preview for %d, %v", plan.Report.WindowTokens, err)
+	}
+	p.Facts = window(65536) // raised, as the hint says
+	f.selector.Select(t.Context(), llm.Target{Provider: "p", Model: "m"})
+	f.turn(t.Context(), "next")
+	if got := p.Requests()[2].Snapshot.Window.Tokens; got != 65536 {
+		t.Errorf("planned for %d", got)
+	}
+	f.check()
+}
+
+func TestOnlyTheOutputIsTooLong(t *testing.T) {
+	for _, tt := range []struct{ prompt, maxTokens, window int }{
+		{7500, 8192 - 7500 - 64, 8192}, // room for an answer
+		{8100, 0, 0},                   // none: the whole is planned smaller
+	} {
+		over := &llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 8192, PromptTokens: tt.prompt}
+		p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(over), llmtest.Say("ok")}}
+		f := newFixture(t, p, nil, agent.Options{})
+		if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCompleted {
+			t.Fatalf("ended %+v", end)
+		}
+		second := p.Requests()[1]
+		if tt.maxTokens > 0 && second.MaxTokens != tt.maxTokens {
+			t.Errorf("prompt %d: max_tokens %d, want %d", tt.prompt, second.MaxTokens, tt.maxTokens)
+		}
+		if tt.window == 0 && second.Snapshot.Window.Tokens >= 8192 {
+			t.Errorf("prompt %d: planned for %d again", tt.prompt, second.Snapshot.Window.Tokens)
+		}
+		f.check()
+	}
+}
+
+func TestAnAssumedWindowIsWidenedOnce(t *testing.T) {
+	facts := llm.ModelInfo{Window: llm.Window{Tokens: 4096, Source: llm.Assumed, Declared: 32768}}
+	p := &llmtest.Provider{Facts: facts}
+	long := strings.Repeat("word ", 1400)
+	f := newFixture(t, p, nil, agent.Options{})
+	f.selector.SetEffort(llm.Summit)
+	plan, err := f.agent.Preview(t.Context(), []llm.Part{llm.Text(long)})
+	if err != nil || plan.Report.WindowTokens != 4096 {
+		t.Fatalf("preview %+v, %v", plan, err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, "AGENTS.md"), []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for range 2 {
+		for _, n := range find[agent.Notice](f.turn(t.Context(), "go")) {
+			if strings.Contains(n.Text, "are assumed") {
+				told++
+			}
+		}
+	}
+	for _, req := range p.Requests() {
+		if req.Snapshot.Window.Tokens != 8192 {
+			t.Errorf("planned for %d", req.Snapshot.Window.Tokens)
+		}
+	}
+	if told != 1 {
+		t.Errorf("told %d times", told)
+	}
+	f.check()
+}
+
+func TestTheWindowIsConfirmedAfterTheFirstAnswer(t *testing.T) {
+	p := &llmtest.Provider{Facts: llm.ModelInfo{Window: llm.Window{Tokens: 4096, Source: llm.Assumed, Declared: 32768}}}
+	p.Answer = func(int, *llm.Request) llmtest.Answer {
+		p.Facts = window(512) // the engine loads it smaller, and cuts
+		return llmtest.Answer{Events: []llm.Event{
+			llm.TextDelta("ok"), llm.Usage{PromptTokens: 512, CompletionTokens: 1}, llm.Finish{Reason: llm.FinishStop},
+		}}
+	}
+	f := newFixture(t, p, nil, agent.Options{ToolsOff: []string{"read", "edit", "grep", "shell"}})
+	events := f.turn(t.Context(), "go")
+	cut := 0
+	for _, n := range find[agent.Notice](events) {
+		if strings.Contains(n.Text, "exactly its window: it cut the prompt") {
+			cut++
+		}
+	}
+	if models := find[agent.Model](events); cut != 1 || len(models) != 2 || models[1].Snapshot.Window.Tokens != 512 {
+		t.Errorf("told %d times, models %+v", cut, models)
+	}
+}
+
+func TestAnEngineThatIsGoneIsForgotten(t *testing.T) {
+	gone := &llm.Error{Code: llm.CodeTransport, Message: "refused", Unreached: true}
+	synctest.Test(t, func(t *testing.T) {
+		p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(gone), llmtest.Say("ok")}}
+		registry := new(catalog.Registry)
+		if _, err := registry.Register(p, "p"); err != nil {
+			t.Fatal(err)
+		}
+		store := new(target.Store)
+		sel := target.NewSelector(registry, store, 0)
+		sel.Select(t.Context(), llm.Target{Provider: "p", Model: "m"})
+		log, err := session.NewStore("").Create(t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range agent.New(sel, log, log.NewState(), nil, nil).Turn(t.Context(), []llm.Part{llm.Text("go")}) {
+		}
+		if known, ok := store.Get(llm.Target{Provider: "p", Model: "m"}); ok {
+			t.Errorf("the store still holds %+v", known)
+		}
+	})
+}
