@@ -108,6 +108,7 @@ type Agent struct {
 	costs     budget.Costs
 	headed    bool // a request header was written by this process
 	confirmed llm.Target
+	counted   counted // for the last request
 	toldModel llm.Snapshot
 	told      map[string]bool // notices that are given once
 }

@@ -294,18 +294,34 @@ func answerRecord(snap *llm.Snapshot, ans *answer) *session.AssistantMessage {
 	return rec
 }
 
-// noteCut tells once a turn when the engine counted fewer tokens than the
-// request must have, or exactly a full window: it cut the prompt silently.
+// roundWindow divides every size that people and engines give a window.
+const roundWindow = 512
+
+// counted is what an engine counted for a prompt, and the plan's estimate of it.
+type counted struct {
+	target           llm.Target
+	tokens, estimate int
+}
+
+// noteCut tells once a turn that the engine cut the prompt silently: it counted
+// fewer tokens than the request must have, exactly a full window, or the same
+// round number as for a smaller prompt before.
 func (t *turn) noteCut(snap *llm.Snapshot, plan *budget.Plan, u *llm.Usage) {
-	if u.Estimated || u.PromptTokens == 0 || t.cutTold {
+	if u.Estimated || u.PromptTokens == 0 {
 		return
 	}
+	before := t.counted
+	t.counted = counted{snap.Target, u.PromptTokens, plan.Report.EstimatedAfter}
 	why := ""
 	switch least := plan.ProvableMinimum(); {
+	case t.cutTold:
+		return
 	case u.PromptTokens < least:
 		why = fmt.Sprintf("The engine counted %d prompt tokens for a request that has at least %d", u.PromptTokens, least)
 	case u.PromptTokens == snap.Window.Tokens:
 		why = fmt.Sprintf("The engine counted %d prompt tokens, exactly its window", u.PromptTokens)
+	case u.PromptTokens%roundWindow == 0 && before.target == snap.Target && before.tokens == u.PromptTokens && before.estimate < t.counted.estimate:
+		why = fmt.Sprintf("The engine counted %d prompt tokens again for a longer request", u.PromptTokens)
 	default:
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/llm/llmtest"
 	"github.com/drover-dev/drover/internal/memory"
@@ -75,7 +76,11 @@ func TestWhatEveryRequestCosts(t *testing.T) {
 		f := newFixture(t, p, nil, agent.Options{Memory: memory.Open("")})
 		r := find[agent.Planned](f.turn(t.Context(), "go"))[0].Report
 		b := r.BreakdownAfter
-		t.Logf("window %d: system %d, tools %d", tt.window, b.System, b.ToolSchemas)
+		t.Logf("window %d: system %d, tools %d, of them", tt.window, b.System, b.ToolSchemas)
+		policy, _ := budget.PolicyByVersion(budget.DefaultVersion)
+		for _, d := range p.Requests()[0].Tools {
+			t.Logf("%10s %4d", d.Name, budget.EstimateTool(policy, &d))
+		}
 		if b.ToolSchemas >= tt.tools || b.System+b.ToolSchemas >= tt.together {
 			t.Errorf("window %d: system %d and tools %d tokens, want tools under %d and both under %d",
 				tt.window, b.System, b.ToolSchemas, tt.tools, tt.together)

@@ -119,18 +119,42 @@ func TestTheEnginesWindowIsBelieved(t *testing.T) {
 }
 
 func TestASilentCutIsTold(t *testing.T) {
-	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{{Events: []llm.Event{
-		llm.TextDelta("ok"), llm.Usage{PromptTokens: 12, CompletionTokens: 1}, llm.Finish{Reason: llm.FinishStop},
-	}}}}
-	f := newFixture(t, p, nil, agent.Options{})
-	told := 0
-	for _, n := range find[agent.Notice](f.turn(t.Context(), strings.Repeat("word after word ", 200))) {
-		if strings.Contains(n.Text, "cut the prompt") {
-			told++
-		}
+	count := func(n int) llmtest.Answer {
+		return llmtest.Answer{Events: []llm.Event{
+			llm.TextDelta("ok"), llm.Usage{PromptTokens: n, CompletionTokens: 1}, llm.Finish{Reason: llm.FinishStop},
+		}}
 	}
-	if told != 1 {
-		t.Errorf("told %d times", told)
+	prompt := strings.Repeat("word after word ", 200) // 600 words
+	for _, tt := range []struct {
+		name   string
+		counts []int // one a turn, whose prompts add up
+		told   int   // the turn that tells, from 1, 0 for none
+		says   string
+	}{
+		{"fewer than the words", []int{12}, 1, "12 prompt tokens for a request that has at least"},
+		{"fewer than before", []int{3000, 2500}, 2, "at least 3000"},
+		{"the window", []int{8192}, 1, "exactly its window"},
+		{"the same round number again", []int{2048, 2048}, 2, "2048 prompt tokens again"},
+		{"the same number, not round", []int{2050, 2050}, 0, ""},
+		{"a round number once", []int{1024, 2048}, 0, ""},
+		{"no count", []int{0}, 0, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &llmtest.Provider{Facts: window(8192)}
+			p.Answer = func(n int, _ *llm.Request) llmtest.Answer { return count(tt.counts[n]) }
+			f := newFixture(t, p, nil, agent.Options{})
+			for i := range tt.counts {
+				var told []string
+				for _, n := range find[agent.Notice](f.turn(t.Context(), prompt)) {
+					if strings.Contains(n.Text, "cut the prompt") {
+						told = append(told, n.Text)
+					}
+				}
+				if (len(told) == 1 && strings.Contains(told[0], tt.says)) != (tt.told == i+1) || len(told) > 1 {
+					t.Errorf("turn %d: told %q", i+1, told)
+				}
+			}
+		})
 	}
 }
 
