@@ -78,6 +78,7 @@ var owners = map[string][]string{
 	"github.com/rivo/uniseg":                                {"internal/budget"},
 	"github.com/modelcontextprotocol/go-sdk/mcp":            {"internal/mcp"},
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc":        {"internal/mcp"},
+	"golang.org/x/image/draw":                               {"internal/llm"},
 	"golang.org/x/image/webp":                               {"internal/llm"},
 	"golang.org/x/sys/unix":                                 {"cmd/drover", "internal/tool"},
 }

@@ -299,7 +299,7 @@ func (a *app) agentOptions(s *settings) agent.Options {
 	o := agent.Options{
 		Sandbox: newSandbox(a.config),
 		Environ: withoutVariables(config.Environment(), a.keyVariables()), Policy: s.policy, Logger: a.logger,
-		ModelTitles: a.config.ModelTitles, ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions, Memory: a.memory(),
+		ScaleImages: !a.config.ImagesAsTheyAre, ModelTitles: a.config.ModelTitles, ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions, Memory: a.memory(),
 	}
 	if a.dirs.Cache != "" {
 		o.SpillDir = filepath.Join(a.dirs.Cache, "output")

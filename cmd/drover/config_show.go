@@ -86,6 +86,8 @@ func (a *app) configShow() error {
 	t.line("policy", strconv.Itoa(cmp.Or(cfg.Policy, budget.DefaultVersion)), cfg.Policy != 0)
 	t.table("instructions")
 	t.line("files", tomlStrings(cfg.Instructions), cfg.Instructions != nil)
+	t.table("images")
+	t.line("scale", strconv.FormatBool(!cfg.ImagesAsTheyAre), cfg.ImagesAsTheyAre)
 	titles := "words"
 	if cfg.ModelTitles {
 		titles = "model"

@@ -67,6 +67,9 @@ type Options struct {
 	// ModelTitles lets the model write the titles of sessions; see
 	// [Agent.WriteTitle].
 	ModelTitles bool
+	// ScaleImages makes images smaller that are larger than a model can use. The
+	// session keeps the originals.
+	ScaleImages bool
 	// Ending, if set, is closed when the process is about to end: a command that
 	// is stopped has little time then.
 	Ending <-chan struct{}
@@ -216,7 +219,7 @@ func (a *Agent) Preview(ctx context.Context, parts []llm.Part) (*budget.Plan, er
 		return nil, err
 	}
 	messages, previous := a.history()
-	if len(parts) > 0 {
+	if parts, _ = a.scaled(parts); len(parts) > 0 {
 		messages = append(messages, llm.Message{Role: llm.User, Parts: parts})
 	}
 	notes, omitted := a.notes(a.memory.Digest(), &snap)

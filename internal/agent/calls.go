@@ -257,7 +257,7 @@ func (t *turn) returnImages(calls []*call) {
 		}
 	}
 	if len(parts) > 0 {
-		t.append(&session.UserMessage{Parts: parts, Continuation: true})
+		t.append(&session.UserMessage{Parts: t.scaled(parts), Continuation: true})
 	}
 }
 

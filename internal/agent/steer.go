@@ -41,7 +41,7 @@ func (t *turn) steer(ending bool) (more bool, err error) {
 		}
 		parts := t.steering[0]
 		t.mu.Unlock()
-		if err := t.gate(&session.UserMessage{Parts: parts, Continuation: true}); err != nil {
+		if err := t.gate(&session.UserMessage{Parts: t.scaled(parts), Continuation: true}); err != nil {
 			return false, err
 		}
 		t.mu.Lock()

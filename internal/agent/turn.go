@@ -62,7 +62,7 @@ func (t *turn) run(ctx context.Context, parts []llm.Part) {
 // start logs the user's message and looks at the surroundings.
 func (t *turn) start(parts []llm.Part) error {
 	t.append(&session.TurnStart{})
-	if err := t.gate(&session.UserMessage{Parts: parts}); err != nil {
+	if err := t.gate(&session.UserMessage{Parts: t.scaled(parts)}); err != nil {
 		return err
 	}
 	t.title(parts)

@@ -43,6 +43,8 @@ type Config struct {
 
 	// Instructions are further instruction files, absolute.
 	Instructions []string
+	// ImagesAsTheyAre sends large images without making them smaller.
+	ImagesAsTheyAre bool
 	// ModelTitles lets the model write the titles of sessions.
 	ModelTitles bool
 	// ToolsOff names tools that are not offered.

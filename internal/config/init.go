@@ -58,6 +58,10 @@ const initText = `# The configuration of drover. Everything is optional: take th
 # More instruction files for the model. Relative paths start at this folder.
 #files = ["house-rules.md"]
 
+#[images]
+# Images of more than 1,456 pixels are sent smaller; the session keeps the original.
+#scale = true
+
 #[session]
 # Where titles come from: the first words of a session, or the model.
 #titles = "words"

@@ -25,6 +25,7 @@ type file struct {
 	Budget       fileBudget            `toml:"budget"`
 	Engines      map[string]fileEngine `toml:"engines"`
 	Instructions fileInstructions      `toml:"instructions"`
+	Images       fileImages            `toml:"images"`
 	Session      fileSession           `toml:"session"`
 	Tools        fileTools             `toml:"tools"`
 	Sandbox      fileSandbox           `toml:"sandbox"`
@@ -39,6 +40,10 @@ type fileBudget struct {
 
 type fileInstructions struct {
 	Files []string `toml:"files"`
+}
+
+type fileImages struct {
+	Scale *bool `toml:"scale"`
 }
 
 type fileSession struct {
@@ -123,6 +128,7 @@ func (p *parser) config(f *file, dir string) *Config {
 	if f.Budget.Policy < 0 || f.Budget.Policy > 2 {
 		p.problem([]string{"budget", "policy"}, "%d is not a policy (1 or 2)", f.Budget.Policy)
 	}
+	c.ImagesAsTheyAre = f.Images.Scale != nil && !*f.Images.Scale
 	switch f.Session.Titles {
 	case "", "words":
 	case "model":

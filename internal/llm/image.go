@@ -26,6 +26,9 @@ type Image struct {
 	Height    int    // pixels, 0 if the header cannot be read
 	SHA256    string // hex digest of Data
 	Data      []byte
+	// Original is the image that this one was made from, nil for one as it came;
+	// see [Image.Scaled]. It is kept and never sent.
+	Original *Image
 }
 
 // NewImage reads the format and the pixel size from the first bytes of the

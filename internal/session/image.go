@@ -100,5 +100,9 @@ func loadImage(store imageStore, ref *llm.Image) (*llm.Image, error) {
 	if digest(data) != ref.SHA256 {
 		return nil, errors.New("the file is damaged: its bytes are not those that were stored")
 	}
-	return llm.NewImage(ref.Name, data)
+	img, err := llm.NewImage(ref.Name, data)
+	if err == nil {
+		img.Original = ref.Original
+	}
+	return img, err
 }

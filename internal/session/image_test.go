@@ -74,3 +74,44 @@ func TestImageReferencesStayInTheFolder(t *testing.T) {
 		}
 	}
 }
+
+// TestOriginals: the image that a smaller one was made from is stored beside it,
+// once, and its reference comes back.
+func TestOriginals(t *testing.T) {
+	store := NewStore(fastDir(t))
+	l, err := store.Create("/w", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, small := picture(t, 9), *picture(t, 7)
+	small.Original = original
+	state := l.NewState()
+	appendAll(t, l, state, &UserMessage{Parts: []llm.Part{&small}}, &UserMessage{Parts: []llm.Part{&small, original}})
+	l.Close()
+	folder := string(imagesOf(l.path))
+	for _, img := range []*llm.Image{original, &small} {
+		if data, err := os.ReadFile(filepath.Join(folder, img.SHA256)); err != nil || !bytes.Equal(data, img.Data) {
+			t.Errorf("%s: %v", img.Name, err)
+		}
+	}
+	attached := 0
+	for rec, err := range store.Records(l.ID()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := rec.(*Attachment); ok {
+			attached++
+		}
+	}
+	s, err := store.Read(l.ID())
+	if err != nil || attached != 2 {
+		t.Fatalf("%d attachments, %v", attached, err)
+	}
+	back := s.Messages[0].Images()[0]
+	if back.SHA256 != small.SHA256 || back.Original == nil || back.Original.SHA256 != original.SHA256 || len(s.Warnings) > 0 {
+		t.Errorf("the image comes back as %+v, %v", back, s.Warnings)
+	}
+	if s.Messages[1].Images()[1].Original != nil {
+		t.Error("the original has an original")
+	}
+}

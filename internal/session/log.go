@@ -135,7 +135,8 @@ func (l *Log) Append(rec Record) error {
 }
 
 // attach gives the images of a message their digests, and returns those that the
-// session has not seen, with their records.
+// session has not seen, with their records. What an image was made from is one of
+// them.
 func (l *Log) attach(m *UserMessage) (recs []Record, images []*llm.Image) {
 	seen := make(map[string]bool)
 	for i, p := range m.Parts {
@@ -150,14 +151,16 @@ func (l *Log) attach(m *UserMessage) (recs []Record, images []*llm.Image) {
 			m.Parts = slices.Clone(m.Parts)
 			m.Parts[i] = img
 		}
-		if l.stored[img.SHA256] != nil || seen[img.SHA256] {
-			continue
+		for ; img != nil && len(img.Data) > 0; img = img.Original {
+			if l.stored[img.SHA256] != nil || seen[img.SHA256] {
+				continue
+			}
+			seen[img.SHA256] = true
+			images = append(images, img)
+			recs = append(recs, &Attachment{
+				SHA256: img.SHA256, Bytes: len(img.Data), MediaType: img.MediaType, Name: img.Name,
+			})
 		}
-		seen[img.SHA256] = true
-		images = append(images, img)
-		recs = append(recs, &Attachment{
-			SHA256: img.SHA256, Bytes: len(img.Data), MediaType: img.MediaType, Name: img.Name,
-		})
 	}
 	return recs, images
 }

@@ -34,6 +34,8 @@ type imageWire struct {
 	MediaType string `json:"mediaType,omitempty"`
 	Width     int    `json:"width,omitempty"`
 	Height    int    `json:"height,omitempty"`
+	// Original is the digest of the image that this one was made from.
+	Original string `json:"original,omitempty"`
 }
 
 // MarshalJSON writes the texts, and references in the places of images.
@@ -45,9 +47,11 @@ func (r *UserMessage) MarshalJSON() ([]byte, error) {
 			text := string(p)
 			w.Parts = append(w.Parts, partWire{Text: &text})
 		case *llm.Image:
-			w.Parts = append(w.Parts, partWire{Image: &imageWire{
-				SHA256: p.SHA256, Name: p.Name, MediaType: p.MediaType, Width: p.Width, Height: p.Height,
-			}})
+			img := &imageWire{SHA256: p.SHA256, Name: p.Name, MediaType: p.MediaType, Width: p.Width, Height: p.Height}
+			if p.Original != nil {
+				img.Original = p.Original.SHA256
+			}
+			w.Parts = append(w.Parts, partWire{Image: img})
 		default:
 			return nil, fmt.Errorf("user message: part %d is a %T", i, p)
 		}
@@ -69,10 +73,14 @@ func (r *UserMessage) UnmarshalJSON(data []byte) error {
 		case p.Text != nil:
 			r.Parts = append(r.Parts, llm.Text(*p.Text))
 		case p.Image != nil:
-			r.Parts = append(r.Parts, &llm.Image{
+			img := &llm.Image{
 				SHA256: p.Image.SHA256, Name: p.Image.Name, MediaType: p.Image.MediaType,
 				Width: p.Image.Width, Height: p.Image.Height,
-			})
+			}
+			if p.Image.Original != "" {
+				img.Original = &llm.Image{SHA256: p.Image.Original}
+			}
+			r.Parts = append(r.Parts, img)
 		default:
 			r.Parts = append(r.Parts, llm.Text("[a part of a kind that this version does not know]"))
 		}

@@ -256,7 +256,7 @@ func (s *Server) play(w http.ResponseWriter, r *http.Request, c *Chat, a Answer,
 	}
 	events := s.events(c, a)
 	out := reply{http.StatusOK, http.Header{"Content-Type": {"text/event-stream"}}, ""}
-	if f.Pad+f.PadDeclared > 0 || f.Dribble > 0 || f.Stall || f.Break {
+	if f.replaces() || f.Pad+f.PadDeclared > 0 || f.Dribble > 0 || f.Stall || f.Break {
 		out.body = strings.Join(events, "")
 		s.deliver(w, r, out, f)
 		return

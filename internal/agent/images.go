@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/drover-dev/drover/internal/llm"
+)
+
+// maxSide is the longest side in pixels of an image that is sent as it is, where
+// [Options.ScaleImages] asks for it: 52 patches of 28 pixels, the largest patch of
+// the models that are known. More costs tokens and shows such a model nothing.
+const maxSide = 1456
+
+// scaled makes the large images of a message smaller and says what it did.
+func (a *Agent) scaled(parts []llm.Part) (_ []llm.Part, notes []string) {
+	if !a.opts.ScaleImages {
+		return parts, nil
+	}
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		img, ok := p.(*llm.Image)
+		if !ok {
+			continue
+		}
+		small, err := img.Scaled(maxSide)
+		switch {
+		case err != nil:
+			notes = append(notes, sentence(err.Error())+" It is sent as it is.")
+		case small != img:
+			parts[i] = small
+			name := "An image"
+			if img.Name != "" {
+				name = "The image " + img.Name
+			}
+			notes = append(notes, fmt.Sprintf("%s of %dx%d pixels is sent as %dx%d; the session keeps the original.",
+				name, img.Width, img.Height, small.Width, small.Height))
+		}
+	}
+	return parts, notes
+}
+
+// scaled is [Agent.scaled], and tells the person.
+func (t *turn) scaled(parts []llm.Part) []llm.Part {
+	parts, notes := t.Agent.scaled(parts)
+	for _, note := range notes {
+		t.emit(Notice{Kind: NoticeInfo, Text: note})
+	}
+	return parts
+}

@@ -1,0 +1,91 @@
+package agent_test
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/llm/llmtest"
+	"github.com/drover-dev/drover/internal/session"
+)
+
+func pngFile(t *testing.T, w, h int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestLargeImagesAreSentSmaller, also those that a tool returns, and told; the
+// session keeps the originals.
+func TestLargeImagesAreSentSmaller(t *testing.T) {
+	for _, scale := range []bool{true, false} {
+		facts := window(65536)
+		facts.Capabilities.Vision.Support = llm.Supported
+		p := &llmtest.Provider{Facts: facts, Script: []llmtest.Answer{
+			llmtest.Call(llm.ToolCall{ID: "1", Name: "read", Arguments: `{"path":"wide.png"}`}), llmtest.Say("ok"),
+		}}
+		f := newFixture(t, p, nil, agent.Options{ScaleImages: scale})
+		if err := os.WriteFile(filepath.Join(f.dir, "wide.png"), pngFile(t, 2912, 30), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		large, err := llm.NewImage("tall.png", pngFile(t, 20, 1457))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fits, err := llm.NewImage("fits.png", pngFile(t, 1456, 20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var events []agent.Event
+		for ev := range f.agent.Turn(t.Context(), []llm.Part{large, fits, llm.Text("look")}) {
+			events = append(events, ev)
+		}
+		var told []string
+		for _, n := range find[agent.Notice](events) {
+			if strings.Contains(n.Text, "is sent as") {
+				told = append(told, n.Text)
+			}
+		}
+		var sizes [][2]int
+		for _, m := range p.Requests()[1].Messages {
+			for _, img := range m.Images() {
+				sizes = append(sizes, [2]int{img.Width, img.Height})
+			}
+		}
+		want := [][2]int{{19, 1456}, {1456, 20}, {1456, 15}}
+		if !scale {
+			want = [][2]int{{20, 1457}, {1456, 20}, {2912, 30}}
+		}
+		for i := range want {
+			if len(sizes) != len(want) || sizes[i] != want[i] {
+				t.Errorf("scale %v: sent %v, want %v", scale, sizes, want)
+				break
+			}
+		}
+		if scale && (len(told) != 2 || !strings.Contains(told[0], "tall.png of 20x1457 pixels is sent as 19x1456")) || !scale && len(told) > 0 {
+			t.Errorf("scale %v: told %q", scale, told)
+		}
+		attached := 0
+		for rec, err := range f.log.Records() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := rec.(*session.Attachment); ok {
+				attached++
+			}
+		}
+		if attached != map[bool]int{true: 5, false: 3}[scale] {
+			t.Errorf("scale %v: %d images in the session", scale, attached)
+		}
+		f.check()
+	}
+}
