@@ -52,6 +52,7 @@ var imports = map[string][]string{
 	"internal/engine/livetest":   nil,
 	"internal/agent/agenttest":   {"internal/budget", "internal/openai", "internal/session"},
 	"internal/acp/acptest":       {"internal/acp", "internal/jsonrpc2"},
+	"scripts/release":            nil,
 	"scripts/tinymodel":          nil,
 }
 
