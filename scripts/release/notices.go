@@ -65,13 +65,19 @@ var licences = []struct{ name, words string }{
 // permissive are the licences that a linked module may have.
 var permissive = []string{"Apache-2.0", "MIT", "BSD", "ISC"}
 
-var punctuation = regexp.MustCompile(`[\s*/#]+`)
+var punctuation = regexp.MustCompile(`[\s*/#,]+`)
+
+// plainWords is a text in small letters, without line ends, commas and the marks
+// of comments, in which licences are set in many ways.
+func plainWords(text string) string {
+	return punctuation.ReplaceAllString(strings.ToLower(text), " ")
+}
 
 // licencesOf names the licences in a text.
 func licencesOf(text []byte) (names []string) {
-	words := punctuation.ReplaceAllString(strings.ToLower(strings.ReplaceAll(string(text), ", version", " version")), " ")
+	words := plainWords(string(text))
 	for _, l := range licences {
-		if strings.Contains(words, l.words) {
+		if strings.Contains(words, plainWords(l.words)) {
 			names = append(names, l.name)
 		}
 	}
