@@ -39,6 +39,7 @@ func runProcess() int {
 	if isSandboxExec(os.Args) {
 		return sandboxExec(os.Args, os.Stderr)
 	}
+	keepPrivate()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)

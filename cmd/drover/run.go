@@ -322,6 +322,7 @@ type textReporter struct {
 	clean          bool   // stdout is a terminal, which some characters would change
 	thinking       bool   // told, and nothing else has come since
 	model          string // the line about the model that was told last
+	trim, trimSaid string // the newest trim notice, and the one that was said
 }
 
 func newTextReporter(stdout, stderr io.Writer) *textReporter {
@@ -365,6 +366,13 @@ func (r *textReporter) event(ev agent.Event) error {
 	case agent.Waiting:
 		return r.note("the engine is reading the prompt (%.0f s)", ev.Elapsed.Seconds())
 	case agent.Notice:
+		if ev.Kind == agent.NoticeTrim {
+			// One a turn: the first, and the last one at the end.
+			if r.trim = ev.Text; r.trimSaid != "" {
+				return nil
+			}
+			r.trimSaid = ev.Text
+		}
 		return r.note("%s", ev.Text)
 	case agent.Retrying:
 		return r.note("%s; again in %.1f s", ev.Err.Message, ev.Wait.Seconds())
@@ -387,6 +395,9 @@ func (r *textReporter) end(ev agent.End) error {
 	if r.midLine {
 		r.midLine = false
 		_, err = io.WriteString(r.stdout, "\n")
+	}
+	if r.trim != r.trimSaid {
+		err = errors.Join(err, r.note("in the end, %s", r.trim))
 	}
 	switch ev.Reason {
 	case agent.EndCancelled:
@@ -414,7 +425,12 @@ func callText(ev *agent.CallPending) string {
 	if ev.Action == nil {
 		return ev.Call.Name + " " + firstLine(ev.Call.Arguments)
 	}
-	return ev.Call.Name + " " + firstLine(ev.Action.Title)
+	text := ev.Call.Name + " " + firstLine(ev.Action.Title)
+	if d := ev.Action.Diff; d != nil {
+		added, removed := d.Lines()
+		text += fmt.Sprintf(" (+%d -%d)", added, removed)
+	}
+	return text
 }
 
 func usageText(ev *agent.Usage) string {

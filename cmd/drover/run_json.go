@@ -14,7 +14,10 @@ import (
 
 // jsonReporter writes one event a line. The form is documented in
 // docs/protocol.md and stable.
-type jsonReporter struct{ enc *json.Encoder }
+type jsonReporter struct {
+	enc  *json.Encoder
+	trim string // the newest trim notice: one a turn, with its final figures
+}
 
 func newJSONReporter(w io.Writer) *jsonReporter {
 	enc := json.NewEncoder(w)
@@ -94,6 +97,10 @@ func (r *jsonReporter) event(ev agent.Event) error {
 	case agent.Reasoning:
 		return r.enc.Encode(textEvent{"reasoning", string(ev)})
 	case agent.Notice:
+		if ev.Kind == agent.NoticeTrim {
+			r.trim = ev.Text
+			return nil
+		}
 		return r.enc.Encode(textEvent{"notice", ev.Text})
 	case agent.CallPending:
 		return r.enc.Encode(toolCallEvent{"tool_call", ev.Call.ID, ev.Call.Name, ev.Call.Arguments})
@@ -104,6 +111,11 @@ func (r *jsonReporter) event(ev agent.Event) error {
 	case agent.Usage:
 		return r.enc.Encode(usageEvent{"usage", ev.Usage.PromptTokens, ev.Usage.CompletionTokens, ev.Usage.Estimated})
 	case agent.End:
+		if r.trim != "" {
+			if err := r.enc.Encode(textEvent{"notice", r.trim}); err != nil {
+				return err
+			}
+		}
 		e := endEvent{Type: "end", Reason: ev.Reason}
 		if ev.Err != nil {
 			e.Error = newErrorJSON(ev.Err)

@@ -114,6 +114,7 @@ type Agent struct {
 	counted   counted // for the last request
 	toldModel llm.Snapshot
 	told      map[string]bool // notices that are given once
+	toolsTold map[llm.Target]string
 }
 
 // seenLimit is a window that an engine named when it refused a request, and the
@@ -127,7 +128,7 @@ type seenLimit struct {
 // New makes an agent that goes on where state ends. It owns log and state from
 // then on. approver may be nil: calls that need a question are then refused.
 func New(selector *target.Selector, log *session.Log, state *session.State, approver tool.Approver, opts *Options) *Agent {
-	a := &Agent{selector: selector, log: log, state: state, approver: approver, turns: make(chan struct{}, 1), told: make(map[string]bool)}
+	a := &Agent{selector: selector, log: log, state: state, approver: approver, turns: make(chan struct{}, 1), told: make(map[string]bool), toolsTold: make(map[llm.Target]string)}
 	if opts != nil {
 		a.opts = *opts
 	}

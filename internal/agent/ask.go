@@ -32,6 +32,7 @@ const prefillNotice = 10 * time.Second
 // It logs the answer.
 func (t *turn) ask(ctx context.Context) (*answer, error) {
 	var attempts retries
+	t.maxOutput = 0 // a lower one was for the request before
 	for {
 		snap, err := t.snapshot(ctx)
 		if err != nil {
@@ -157,6 +158,7 @@ func (t *turn) plan(snap *llm.Snapshot, aside string) (*budget.Plan, error) {
 		return plan, err
 	}
 	t.emit(Planned{Report: plan.Report})
+	t.logPlan(&plan.Report)
 	t.noteTrim(&plan.Report)
 	return plan, nil
 }

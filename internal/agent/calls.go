@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -32,7 +33,7 @@ type call struct {
 // waited for by those behind it. Every call gets a result in the log.
 func (t *turn) runCalls(ctx context.Context, ans *answer) error {
 	calls := newCalls(ans.calls)
-	set := t.offered(&t.toldModel)
+	set := t.callable()
 	for i := 0; i < len(calls); {
 		n := t.prepareBatch(ctx, set, calls[i:])
 		if err := t.runBatch(ctx, calls[i:i+n]); err != nil {
@@ -44,6 +45,18 @@ func (t *turn) runCalls(ctx context.Context, ans *answer) error {
 	}
 	t.returnImages(calls)
 	return ctx.Err()
+}
+
+// callable are the tools that the model was offered, without those that were
+// turned off since. What the engine has told of itself meanwhile changes nothing
+// about what this answer may call.
+func (t *turn) callable() *tool.Set {
+	offered := make(map[string]bool)
+	for i := range t.sent.Request.Tools {
+		offered[t.sent.Request.Tools[i].Name] = true
+	}
+	tools := t.turnedOn(append(slices.Clone(t.full), t.remote()...))
+	return tool.NewSet(slices.DeleteFunc(tools, func(x tool.Tool) bool { return !offered[x.Def().Name] })...)
 }
 
 func newCalls(list []llm.ToolCall) []*call {

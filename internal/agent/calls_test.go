@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/llm"
@@ -191,6 +193,152 @@ func TestEveryCallIsShownBeforeItsResult(t *testing.T) {
 	}
 	if results != 3 {
 		t.Errorf("%d results", results)
+	}
+	f.check()
+}
+
+// TestWhatWasOfferedMayBeCalled: what the engine tells of its window after the
+// request was sent does not take tools away from the answer.
+func TestWhatWasOfferedMayBeCalled(t *testing.T) {
+	p := &llmtest.Provider{Facts: llm.ModelInfo{Window: llm.Window{Tokens: 32768, Source: llm.Declared}}}
+	p.Answer = func(n int, _ *llm.Request) llmtest.Answer {
+		if n > 0 {
+			return llmtest.Say("done")
+		}
+		p.Facts = window(8192) // the model is loaded now
+		return llmtest.Call(llm.ToolCall{ID: "1", Name: "glob", Arguments: `{"pattern":"*"}`})
+	}
+	f := newFixture(t, p, nil, agent.Options{})
+	events := f.turn(t.Context(), "go")
+	if r := find[agent.CallFinished](events)[0].Result; r.Status != tool.StatusOK {
+		t.Errorf("glob was offered, and gave %+v", r)
+	}
+	var told []string
+	for _, n := range find[agent.Notice](events) {
+		told = append(told, n.Text)
+	}
+	if len(p.Requests()[0].Tools) < 7 || len(p.Requests()[1].Tools) != 4 || !strings.Contains(fmt.Sprint(told), "only edit, grep, read, shell") {
+		t.Errorf("offered %d and %d tools, told %q", len(p.Requests()[0].Tools), len(p.Requests()[1].Tools), told)
+	}
+	f.check()
+}
+
+// crowd is a tool whose calls wait until as many run as can.
+type crowd struct {
+	inside, most atomic.Int32
+}
+
+func (*crowd) Def() llm.ToolDef { return llm.NewToolDef("crowd", "", nil) }
+func (*crowd) Server() string   { return "crowd" }
+func (c *crowd) Prepare(context.Context, string) (*tool.Action, error) {
+	return &tool.Action{Title: "in", Access: tool.AccessNone, ReadOnly: true, Run: func(ctx context.Context, _ func(string)) tool.Result {
+		n := c.inside.Add(1)
+		defer c.inside.Add(-1)
+		for most := c.most.Load(); n > most && !c.most.CompareAndSwap(most, n); most = c.most.Load() {
+		}
+		time.Sleep(time.Second) // of virtual time: everybody who can come is there
+		return tool.Result{Text: "out"}
+	}}, nil
+}
+
+func TestEightCallsRunSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(crowd)
+		var calls []llm.ToolCall
+		for i := range 20 {
+			calls = append(calls, llm.ToolCall{ID: fmt.Sprint(i), Name: "crowd", Arguments: fmt.Sprintf(`{"n":%d}`, i)})
+		}
+		p := &llmtest.Provider{Facts: window(32768), Script: []llmtest.Answer{llmtest.Call(calls...), llmtest.Say("done")}}
+		f := newFixture(t, p, nil, agent.Options{Connect: func(*agent.Options) tool.Source { return &shelf{tools: []tool.Tool{c}} }})
+		if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCompleted {
+			t.Errorf("ended %+v", end)
+		}
+		if n := c.most.Load(); n != 8 {
+			t.Errorf("%d calls ran side by side", n)
+		}
+		f.check()
+	})
+}
+
+// TestNothingRunsThatIsNotLogged: a log that takes nothing any more stops writes
+// at each record that they depend on, and the message of the person too.
+func TestNothingRunsThatIsNotLogged(t *testing.T) {
+	written := func(f *fixture) bool {
+		_, err := os.Stat(filepath.Join(f.dir, "new.txt"))
+		return err == nil
+	}
+	t.Run("the prompt", func(t *testing.T) {
+		f := newFixture(t, &llmtest.Provider{Facts: window(8192)}, nil, agent.Options{})
+		f.log.Close()
+		if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndError || len(f.provider.Requests()) != 0 {
+			t.Errorf("ended %+v after %d requests", end, len(f.provider.Requests()))
+		}
+	})
+	t.Run("the intent", func(t *testing.T) {
+		var f *fixture
+		p := &llmtest.Provider{Facts: window(8192)}
+		p.Answer = func(int, *llm.Request) llmtest.Answer {
+			a := llmtest.Call(edit("1"))
+			a.Wait = func(context.Context) { f.log.Close() }
+			return a
+		}
+		f = newFixture(t, p, nil, agent.Options{Gate: tool.NewGate(tool.ModeFull)})
+		f.turn(t.Context(), "go")
+		if written(f) {
+			t.Error("a write ran without its intent in the log")
+		}
+	})
+	t.Run("the permission", func(t *testing.T) {
+		var f *fixture
+		p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Call(edit("1"))}}
+		f = newFixture(t, p, approveWith(func() { f.log.Close() }), agent.Options{})
+		events := f.turn(t.Context(), "go")
+		if r := find[agent.CallFinished](events)[0].Result; written(f) || r.Status != tool.StatusNotExecuted {
+			t.Errorf("a write ran without its permission in the log: %+v", r)
+		}
+	})
+}
+
+// TestImagesOfAStoppedBatchAreKept: what a tool returned before the person
+// stopped the turn is in the conversation.
+func TestImagesOfAStoppedBatchAreKept(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(32768), Script: []llmtest.Answer{
+		llmtest.Call(llm.ToolCall{ID: "1", Name: "read", Arguments: `{"path":"dot.png"}`}, edit("2")), llmtest.Say("ok"),
+	}}
+	f := newFixture(t, p, &answers{decision: tool.Cancelled}, agent.Options{})
+	if err := os.WriteFile(filepath.Join(f.dir, "dot.png"), pngFile(t, 8, 8), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if end := endOf(f.turn(t.Context(), "go")); end.Reason != agent.EndCancelled {
+		t.Fatalf("ended %+v", end)
+	}
+	f.turn(t.Context(), "again")
+	images := 0
+	for _, m := range p.Requests()[1].Messages {
+		images += len(m.Images())
+	}
+	if images != 1 {
+		t.Errorf("%d images in the next request", images)
+	}
+	f.check()
+}
+
+// TestCallsOfABrokenAnswerAreNotKept: nobody knows whether they were complete.
+func TestCallsOfABrokenAnswerAreNotKept(t *testing.T) {
+	broken := llmtest.Answer{
+		Events: []llm.Event{llm.TextDelta("I look."), llm.ToolCalls{{ID: "1", Name: "read", Arguments: `{"path":"x"}`}}},
+		Err:    llm.Errorf(llm.CodeStreamClosed, "closed"),
+	}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{broken, llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	f.turn(t.Context(), "go")
+	if end := endOf(f.turn(t.Context(), "continue")); end.Reason != agent.EndCompleted {
+		t.Errorf("ended %+v", end)
+	}
+	for _, m := range p.Requests()[1].Messages {
+		if len(m.Calls) > 0 || m.Role == llm.Tool {
+			t.Errorf("the next request holds %+v", m)
+		}
 	}
 	f.check()
 }

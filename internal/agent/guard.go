@@ -28,7 +28,7 @@ func (o outcomes) record(c *call) {
 	case tool.StatusDenied, tool.StatusNotExecuted:
 		return
 	}
-	if c.action != nil && c.result.Status == tool.StatusOK && changes(c.action) {
+	if c.changed() {
 		for key := range o {
 			// A command that is repeated does not stand for progress by itself.
 			if c.action.Access == tool.AccessWrite || key != c.key() {
@@ -44,8 +44,14 @@ func (o outcomes) record(c *call) {
 	o[c.key()] = known
 }
 
-// changes reports whether a call may have changed what others will see.
-func changes(a *tool.Action) bool { return a.Access >= tool.AccessWrite && !a.ReadOnly }
+// changed reports whether a call may have changed what others will see. A write
+// that failed changed nothing; of a command nobody knows how far it came.
+func (c *call) changed() bool {
+	if c.action == nil || c.action.ReadOnly || c.action.Access < tool.AccessWrite {
+		return false
+	}
+	return c.result.Status == tool.StatusOK || c.action.Access > tool.AccessWrite
+}
 
 // key is the same for calls that ask for the same.
 func (c *call) key() string {

@@ -273,3 +273,35 @@ func TestAnEngineThatIsGoneIsForgotten(t *testing.T) {
 		}
 	})
 }
+
+// TestNoLoopOfWindows: an engine that names a smaller window each time is asked
+// twice.
+func TestNoLoopOfWindows(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(32768)}
+	p.Answer = func(n int, _ *llm.Request) llmtest.Answer {
+		return llmtest.Fail(&llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 16384 >> n, PromptTokens: 20000})
+	}
+	f := newFixture(t, p, nil, agent.Options{})
+	if end := endOf(f.turn(t.Context(), "go")); agent.Code(end.Err) != llm.CodeContextWindowExceeded || len(p.Requests()) != 2 {
+		t.Errorf("ended %+v after %d requests", end, len(p.Requests()))
+	}
+	f.check()
+}
+
+// TestALowerOutputIsForOneRequest: the next step is planned from the engine's
+// count and needs no lower limit.
+func TestALowerOutputIsForOneRequest(t *testing.T) {
+	over := &llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 32768, PromptTokens: 32404}
+	look := llmtest.Call(llm.ToolCall{ID: "1", Name: "glob", Arguments: `{"pattern":"*"}`})
+	p := &llmtest.Provider{Facts: window(32768), Script: []llmtest.Answer{llmtest.Fail(over), look, llmtest.Say("done")}}
+	f := newFixture(t, p, nil, agent.Options{})
+	f.turn(t.Context(), "go")
+	var limits []int
+	for _, r := range p.Requests() {
+		limits = append(limits, r.MaxTokens)
+	}
+	if len(limits) != 3 || limits[1] != 300 || limits[2] != limits[0] {
+		t.Errorf("max_tokens %v", limits)
+	}
+	f.check()
+}

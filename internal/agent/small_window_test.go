@@ -54,6 +54,9 @@ func smallWindows() []smallWindow {
 		named("Ollama, not loaded", engine.Ollama, enginetest.Model{Window: 8192, Declared: 131072, Unloaded: true}, 8192),
 		named("LM Studio", engine.LMStudio, enginetest.Model{Window: 8192, Declared: 131072}, 8192),
 		named("vLLM", engine.VLLM, enginetest.Model{Window: 8192}, 8192),
+		named("SGLang", engine.SGLang, enginetest.Model{Window: 8192}, 8192),
+		named("oMLX", engine.OMLX, enginetest.Model{Window: 8192}, 8192),
+		named("vMLX", engine.VMLX, enginetest.Model{Window: 8192}, 8192),
 		named("nothing published", engine.Custom, enginetest.Model{}, 8192),
 	}
 	// A vocabulary that no estimate is made for, and an engine that cuts.
@@ -161,8 +164,10 @@ func checkTaskRequests(t *testing.T, v smallWindow, chats []enginetest.Chat) {
 		}
 	}
 	last := string(chats[len(chats)-1].Body)
-	if !strings.Contains(last, fmt.Sprintf("File %02d speaks of herons", taskRounds)) {
-		t.Error("the second prompt sees nothing of the first one's answer")
+	for _, left := range []string{fmt.Sprintf("File %02d speaks of herons", taskRounds), fmt.Sprintf("File %02d tells of rivers", taskRounds)} {
+		if !strings.Contains(last, left) {
+			t.Errorf("the second prompt does not see %q", left)
+		}
 	}
 	t.Logf("%d requests, the largest prompt %d tokens", len(chats), largest)
 }
@@ -170,21 +175,28 @@ func checkTaskRequests(t *testing.T, v smallWindow, chats []enginetest.Chat) {
 // checkTaskNotices: the person is told of every trim, and of a silent cut.
 func checkTaskNotices(t *testing.T, v smallWindow, turns [2][]agent.Event) {
 	t.Helper()
-	needed := false
-	for _, p := range find[agent.Planned](turns[0]) {
-		needed = needed || p.Report.Trimmed()
-	}
-	trimmed, cut := 0, 0
-	for _, n := range find[agent.Notice](turns[0]) {
-		if n.Kind == agent.NoticeTrim {
-			trimmed++
+	cut := 0
+	for i, events := range turns {
+		needed, said := "", ""
+		for _, p := range find[agent.Planned](events) {
+			if p.Report.Trimmed() {
+				needed = p.Report.Summary()
+			}
 		}
-		if strings.Contains(n.Text, "cut the prompt") {
-			cut++
+		for _, n := range find[agent.Notice](events) {
+			if n.Kind == agent.NoticeTrim {
+				if n.Text == said {
+					t.Errorf("turn %d: told twice: %s", i+1, said)
+				}
+				said = n.Text
+			}
+			if strings.Contains(n.Text, "cut the prompt") && i == 0 {
+				cut++
+			}
 		}
-	}
-	if told := trimmed > 0; told != needed {
-		t.Errorf("trimmed %v, told %v", needed, told)
+		if said != needed {
+			t.Errorf("turn %d: trimmed %q, told %q", i+1, needed, said)
+		}
 	}
 	if v.cut && cut != 1 {
 		t.Errorf("a silent cut was told %d times", cut)

@@ -95,8 +95,11 @@ func TestTitlesThatAreNotWritten(t *testing.T) {
 			if n := len(p.Requests()); n != want {
 				t.Errorf("%d requests, want %d", n, want)
 			}
-			if end := endOf(f.turn(t.Context(), "go on")); end.Reason != agent.EndCompleted && tt.request {
+			if end := endOf(f.turn(t.Context(), "go on")); end.Reason != agent.EndCompleted {
 				t.Errorf("the next turn ended %+v", end)
+			}
+			if n := len(p.Requests()); f.agent.WriteTitle(t.Context()) || len(p.Requests()) != n {
+				t.Error("a title was asked for after the second turn")
 			}
 			for rec, err := range f.log.Records() {
 				if err != nil {

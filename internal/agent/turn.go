@@ -194,16 +194,36 @@ func (t *turn) tellModel(snap *llm.Snapshot) {
 	switch {
 	case snap.Capabilities.Tools.Support == llm.Unsupported:
 		t.once("no tools "+model, "The engine says that "+snap.Target.Model+" does not support tools: none are offered.")
-	case snap.Window.Tokens < smallWindow && len(t.small) < len(t.full):
-		set, without := t.offeredWithout(snap)
-		text := "The window is small: of the tools only " + toolNames(set) + " are offered."
-		if len(without) > 0 {
-			text += " There is no room for those of " + strings.Join(without, ", ") + "."
-		}
-		t.once("few tools "+model, text)
+	default:
+		t.tellTools(snap)
 	}
 	if snap.Capabilities.Vision.Support != llm.Supported && t.newestHasImages() {
 		t.once("images "+model, "It is not proven that "+snap.Target.Model+" sees images. They are sent all the same.")
+	}
+}
+
+// tellTools tells when a window has no room for all tools, and when it has after
+// all: an engine may say only after its first answer how large it is.
+func (t *turn) tellTools(snap *llm.Snapshot) {
+	if len(t.small) == len(t.full) {
+		return
+	}
+	text := "The window has room for all tools."
+	if snap.Window.Tokens < smallWindow {
+		set, without := t.offeredWithout(snap)
+		text = "The window is small: of the tools only " + toolNames(set) + " are offered."
+		if snap.Window.Source == llm.Fallback {
+			text = "How large the window is, nobody said: of the tools only " + toolNames(set) + " are offered."
+		}
+		if len(without) > 0 {
+			text += " There is no room for those of " + strings.Join(without, ", ") + "."
+		}
+	} else if t.toolsTold[snap.Target] == "" {
+		return // as one expects
+	}
+	if t.toolsTold[snap.Target] != text {
+		t.toolsTold[snap.Target] = text
+		t.emit(Notice{Kind: NoticeInfo, Text: text})
 	}
 }
 
@@ -229,6 +249,26 @@ func (t *turn) noteTrim(r *budget.Report) {
 	t.trim = &kept
 	t.append(n)
 	t.emit(Notice{Kind: NoticeTrim, Text: n.Text})
+}
+
+// logPlan writes what a request leaves out to the activity log.
+func (t *turn) logPlan(r *budget.Report) {
+	log := t.opts.Logger
+	log.Debug("agent: plan", "policy", r.PolicyVersion, "window", r.WindowTokens, "source", r.WindowSource,
+		"output", r.OutputReserve, "input", r.InputBudget, "before", r.EstimatedBefore, "after", r.EstimatedAfter)
+	if !r.Trimmed() {
+		return
+	}
+	log.Info("agent: trim", "summary", r.Summary())
+	for _, x := range r.Truncations {
+		log.Info("agent: text shortened", "turn", x.Turn, "component", x.Component, "tokens", x.TokensBefore, "kept", x.TokensAfter)
+	}
+	for _, g := range r.OmittedGroups {
+		log.Info("agent: round of tools left out", "turn", g.Turn, "tools", strings.Join(g.Tools, ","), "tokens", g.Tokens)
+	}
+	for _, i := range r.OmittedImages {
+		log.Info("agent: image left out", "turn", i.Turn, "image", i.Image, "tokens", i.Tokens)
+	}
 }
 
 // sleep waits, at most until ctx ends.
