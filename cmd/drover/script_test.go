@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/drover-dev/drover/internal/engine"
 	"github.com/drover-dev/drover/internal/engine/enginetest"
 	"github.com/drover-dev/drover/internal/practice"
 	"github.com/drover-dev/drover/internal/session"
@@ -50,7 +51,8 @@ type enginesKey struct{}
 //	ended REASON
 //	    checks how the newest session's last turn ended
 //
-// and the practice engine of drover demo is at $PRACTICE.
+// and the practice engine of drover demo is at $PRACTICE. The condition quiet
+// holds when no engine of the person's own listens at a default port.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -60,6 +62,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PRACTICE", s.URL)
 			env.Values[enginesKey{}] = &engines{byName: make(map[string]*enginetest.Server)}
 			return emptyHome(env)
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "quiet" {
+				return false, fmt.Errorf("unknown condition %s", name)
+			}
+			return len(engine.Discover(t.Context(), nil).Found) == 0, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"engine": startEngine, "script": scriptEngine, "fault": faultEngine, "chats": countChats, "expand": expandFile, "ended": endedAs,
