@@ -214,7 +214,10 @@ func (p *player) send(method string, params any, body string) {
 		return
 	}
 	if method == "initialize" {
-		p.e.Advertise(strings.Contains(body, `"notices"`), strings.Contains(body, `"readTextFile":true`))
+		var client struct{ ClientCapabilities json.RawMessage }
+		if json.Unmarshal([]byte(body), &client) == nil && client.ClientCapabilities != nil {
+			p.e.Advertise(client.ClientCapabilities)
+		}
 	}
 	p.started = append(p.started, p.e.Start(method, params))
 }

@@ -36,8 +36,10 @@ type openCard struct {
 	*card
 	turn     *turn
 	action   *tool.Action
+	running  bool
 	finished bool
 
+	embedded bool   // runs in a terminal of the client
 	terminal bool   // shown as a terminal of the client
 	streamed bool   // output was sent to the terminal
 	tail     string // the newest output, bounded
@@ -168,7 +170,7 @@ func (t *turn) pending(ev agent.CallPending) {
 		return
 	}
 	oc := &openCard{card: describeCall(ev.Call, t.w.dir), turn: t, action: ev.Action}
-	oc.terminal = oc.kind == tool.KindExecute && t.client.terminalOutput
+	oc.terminal = oc.kind == tool.KindExecute && t.client.terminalOutput && !t.c.srv.terminals()
 	t.cards[ev.Call.ID] = oc
 	t.order = append(t.order, oc)
 	update := oc.announce()
@@ -204,6 +206,7 @@ func (t *turn) started(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if oc := t.cards[id]; oc != nil && !oc.finished {
+		oc.running = true
 		t.c.update(oc.update(statusRunning))
 	}
 }

@@ -58,6 +58,9 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 	if cl := s.client.Load(); cl.readFile && cl.writeFile {
 		opts.FS = &editorFS{c: c}
 	}
+	if s.terminals() {
+		opts.Terminal = &editorTerminal{c: c}
+	}
 	if opts.SpillDir != "" {
 		opts.SpillDir = filepath.Join(opts.SpillDir, log.ID())
 	}

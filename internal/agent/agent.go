@@ -38,6 +38,8 @@ type Options struct {
 	Dirs []string
 	// FS replaces the disk for text files, for editors with unsaved buffers.
 	FS tool.FS
+	// Terminal runs commands where a person can watch them, for editors.
+	Terminal tool.Terminal
 	// Environ is the environment of commands.
 	Environ []string
 	// SpillDir takes the full text of outputs that are too long for a result.
@@ -133,7 +135,7 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 	a.memory = a.opts.Memory.In(a.opts.Dir)
 	if a.opts.Dir != "" {
 		w := &tool.Workspace{
-			Dir: a.opts.Dir, Roots: a.opts.Dirs, FS: a.opts.FS,
+			Dir: a.opts.Dir, Roots: a.opts.Dirs, FS: a.opts.FS, Terminal: a.opts.Terminal,
 			Environ: a.opts.Environ, SpillDir: a.opts.SpillDir, Ending: a.opts.Ending,
 		}
 		w.Wrap = a.opts.Sandbox.Wrapper(w, func() bool { return a.opts.Gate.Mode() != tool.ModeFull })
