@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -275,28 +274,6 @@ func (e *sdkClient) testLeave(t *testing.T) {
 		}
 		e.wantChats(t, map[string]int{workshop: 1})
 	})
-}
-
-// stillRuns tells whether there is a process that has not ended.
-func stillRuns(pid string) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	if err != nil {
-		return false
-	}
-	// The name, in parentheses, comes before the state.
-	state := strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
-}
-
-func endProcess(t *testing.T, pid string) {
-	t.Helper()
-	n, err := strconv.Atoi(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err := os.FindProcess(n); err == nil {
-		_ = p.Kill() // it may have ended by now
-	}
 }
 
 // sdkClient is what the runs of the client have in common.
