@@ -30,4 +30,3 @@ func endProcess(t *testing.T, pid string) {
 		_ = p.Kill() // it may have ended by now
 	}
 }
-
