@@ -109,11 +109,7 @@ func playACP(t *testing.T, file string) {
 			}
 		}
 	}
-	config := filepath.Join(r.home, "drover.toml")
-	if err := os.WriteFile(config, []byte(settings+tables), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r.env = append(r.env, "DROVER_CONFIG="+config)
+	r.configure(settings + tables)
 	acptest.Play(t, file, conversation, &acptest.Scene{
 		Dir:     r.dir,
 		Connect: func() *acptest.Editor { return r.editor() },
@@ -175,6 +171,16 @@ func checkChats(route string, s *enginetest.Server, models []string) error {
 		}
 	}
 	return nil
+}
+
+// configure gives the binary a configuration.
+func (r *rig) configure(settings string) {
+	r.t.Helper()
+	file := filepath.Join(r.home, "drover.toml")
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+	r.env = append(r.env, "DROVER_CONFIG="+file)
 }
 
 // editor starts drover acp and returns an editor for it. When the test ends it
