@@ -24,6 +24,7 @@ type turn struct {
 	store     string // the newest notice about saving that was said
 	waited    bool   // the person knows that the engine computes the prompt
 	used      usageUpdate
+	usedCost  float64 // of used
 
 	mu    sync.Mutex // guards what follows, because of the timer
 	cards map[string]*openCard
@@ -111,6 +112,7 @@ func (t *turn) show(ev agent.Event) {
 		if ev.Usage.Estimated {
 			used = max(used, ev.Estimate)
 		}
+		t.w.spend(ev.Target, &ev.Usage)
 		t.usage(used, ev.Window)
 	}
 }
@@ -155,10 +157,15 @@ func (t *turn) usage(used int, window llm.Window) {
 		return
 	}
 	u := usageUpdate{Kind: "usage_update", Used: min(used, window.Tokens), Size: window.Tokens}
-	if u != t.used {
-		t.used = u
-		t.c.update(u)
+	amount, known := t.c.cost(t.w)
+	if u == t.used && amount == t.usedCost {
+		return
 	}
+	t.used, t.usedCost = u, amount
+	if known {
+		u.Cost = &cost{amount, "USD"}
+	}
+	t.c.update(u)
 }
 
 // pending shows a call before anybody is asked about it.

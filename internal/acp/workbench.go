@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -33,7 +34,8 @@ type workbench struct {
 	past      []llm.Target // that were current, oldest first
 	sent      string       // the options as the client knows them, as JSON
 	notices   []string     // for the person, not said yet
-	turn      *turn        // that runs, nil for none
+	spent     map[llm.Target]llm.Usage
+	turn      *turn // that runs, nil for none
 	title     string
 }
 
@@ -48,7 +50,7 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 		dir: set.dir, dirs: set.dirs, servers: set.servers, log: log,
 		selector: target.NewSelector(s.opts.Registry, s.opts.Targets, effort),
 		gate:     tool.NewGate(s.opts.Mode),
-		notices:  set.notices, title: state.Title,
+		notices:  set.notices, title: state.Title, spent: maps.Clone(state.Spent),
 	}
 	w.setCatalogue(cat)
 

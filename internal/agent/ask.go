@@ -257,7 +257,7 @@ func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Pla
 	}
 	t.logAnswer(&snap, ans, false)
 	t.confirm(ctx, &snap)
-	t.emit(Usage{Usage: *ans.usage, Estimate: plan.Report.EstimatedAfter, Window: snap.Window})
+	t.emit(Usage{Target: snap.Target, Usage: *ans.usage, Estimate: plan.Report.EstimatedAfter, Window: snap.Window})
 	t.noteCut(&snap, plan, ans.usage)
 	if ans.text.Len() == 0 && len(ans.calls) == 0 {
 		t.emit(Notice{Kind: NoticeInfo, Text: "The model only thought and did not answer. A higher effort leaves it more room (--effort, /effort)."})

@@ -33,6 +33,8 @@ type State struct {
 	Previous *budget.Previous
 	Title    string
 	Usage    Totals
+	// Spent is what providers counted for each model, without guesses of drover's.
+	Spent map[llm.Target]llm.Usage
 	// Notice is what the newest turn's requests left out, nil for nothing.
 	Notice *PlanNotice
 	// Turns counts the turns that were started.
@@ -386,6 +388,12 @@ func (s *State) count(rec *AssistantMessage) {
 	s.Usage.CachedTokens += u.CachedTokens
 	s.Usage.ReasoningTokens += u.ReasoningTokens
 	s.Usage.Estimated = s.Usage.Estimated || u.Estimated
+	if !u.Estimated {
+		if s.Spent == nil {
+			s.Spent = make(map[llm.Target]llm.Usage)
+		}
+		s.Spent[rec.Target] = s.Spent[rec.Target].Plus(u)
+	}
 }
 
 func (s *State) applyResult(rec *ToolResult) {
