@@ -73,6 +73,8 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 	if notice != "" {
 		w.notices = append(w.notices, notice)
 	}
+	// What the session has used stays selectable.
+	w.past = slices.DeleteFunc(slices.Clone(state.Used), func(used llm.Target) bool { return used == t })
 	if !t.IsZero() {
 		// The probe starts now, so that the first prompt need not wait for it.
 		w.selector.Restore(context.WithoutCancel(ctx), t)

@@ -26,6 +26,8 @@ type State struct {
 	Messages []llm.Message
 	// Header is the last request header: the selection to restore. Nil if none.
 	Header *RequestHeader
+	// Used are the models of all requests, in the order of their first one.
+	Used []llm.Target
 	// Plan is the last plan, nil if none.
 	Plan *RequestPlan
 	// Previous is the shape of the last request that was answered, with the
@@ -245,6 +247,9 @@ func (s *State) apply(rec Record) {
 		s.applyUser(rec)
 	case *RequestHeader:
 		s.Header = rec
+		if t := rec.Snapshot.Target; !slices.Contains(s.Used, t) {
+			s.Used = append(s.Used, t)
+		}
 	case *RequestPlan:
 		s.Plan, s.next = rec, rec.Next
 	case *AssistantMessage:
