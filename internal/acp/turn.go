@@ -58,6 +58,7 @@ func newTurn(c *conversation, w *workbench) *turn {
 func (t *turn) run(ctx context.Context, parts []llm.Part) agent.End {
 	t.w.setTurn(t)
 	defer t.w.setTurn(nil)
+	defer t.closeCards()
 	end := agent.End{Reason: agent.EndError}
 	if ctx.Err() != nil {
 		end.Reason = agent.EndCancelled
@@ -69,7 +70,7 @@ func (t *turn) run(ctx context.Context, parts []llm.Part) agent.End {
 		}
 		t.show(ev)
 	}
-	t.closeCards()
+	t.closeCards()    // before what follows the calls
 	if t.trim != "" { // once, with the figures of the last step
 		t.c.say("info", t.trim)
 	}

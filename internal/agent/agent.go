@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -148,7 +149,8 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 // Turn runs one turn on a user message and yields what happens; the last event
 // is always [End]. It waits while another turn of the session runs. When ctx
 // ends, or the loop is left, the turn is cancelled: the request is stopped,
-// running tools are ended, and what is known is kept in the log.
+// running tools are ended, and what is known is kept in the log. A panic of the
+// turn is raised in the loop, where the caller can recover.
 func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		select {
@@ -168,8 +170,14 @@ func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 			for range events {
 			}
 		}()
+		var failure any
 		go func() {
 			defer close(events)
+			defer func() {
+				if failure = recover(); failure != nil {
+					failure = fmt.Errorf("agent: turn: %v\n%s", failure, debug.Stack())
+				}
+			}()
 			t := &turn{Agent: a, emit: inOrder(events, taken), seen: make(outcomes)}
 			t.run(ctx, parts)
 		}()
@@ -178,6 +186,9 @@ func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 				return
 			}
 			taken <- struct{}{}
+		}
+		if failure != nil {
+			panic(failure)
 		}
 	}
 }
