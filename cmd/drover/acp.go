@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/acp"
+	"github.com/drover-dev/drover/internal/config"
+	"github.com/drover-dev/drover/internal/tool"
 )
 
 func newACP(a *app) *cobra.Command {
@@ -43,8 +45,26 @@ func (a *app) serveACP(ctx context.Context) error {
 		opts.Sessions = a.sessions()
 		opts.Target, opts.Effort, opts.Mode = s.target, s.effort, s.mode
 		opts.Agent = a.agentOptions(s)
+		opts.Terminals, opts.Secrets = a.config.EditorTerminal, secretsOf(config.Environment(), opts.Agent.Environ)
 	}
 	return acp.Serve(ctx, a.stdin, out, opts)
+}
+
+// secretsOf names the variables that are in an environment and that a command
+// with the other one does not see.
+func secretsOf(environ, given []string) []string {
+	seen := make(map[string]bool)
+	for _, e := range tool.SafeEnviron(given) {
+		name, _, _ := strings.Cut(e, "=")
+		seen[name] = true
+	}
+	var names []string
+	for _, e := range environ {
+		if name, _, _ := strings.Cut(e, "="); name != "" && !seen[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ready connects, and says what was tried when there is no engine.

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +45,18 @@ const (
 // (testdata/sdk/client.mjs) against a real llama-server and a real Ollama, and
 // looks at what each of them got.
 func TestEditor(t *testing.T) {
+	e := newSDKClient(t)
+	// One after the other, since they share the engines and their records.
+	t.Run("switch", e.testSwitch)
+	t.Run("permission", e.testPermission)
+	t.Run("cancel", e.testCancel)
+	t.Run("load", e.testLoad)
+	t.Run("leave", e.testLeave)
+}
+
+// newSDKClient builds the binary and starts both engines.
+func newSDKClient(t *testing.T) *sdkClient {
+	t.Helper()
 	e := &sdkClient{binary: filepath.Join(t.TempDir(), "drover"), chats: make(map[string]*recorder), urls: make(map[string]string)}
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", e.binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -53,12 +64,7 @@ func TestEditor(t *testing.T) {
 	// One slot: a request that went on after its end would hold up the next.
 	e.chats[workshop], e.urls[workshop] = record(t, livetest.Llama(t, "plain", "--alias", bothModel, "-np", "1").URL)
 	e.chats[attic], e.urls[attic] = record(t, livetest.Ollama(t).URL)
-	// One after the other, since they share the engines and their records.
-	t.Run("switch", e.testSwitch)
-	t.Run("permission", e.testPermission)
-	t.Run("cancel", e.testCancel)
-	t.Run("load", e.testLoad)
-	t.Run("leave", e.testLeave)
+	return e
 }
 
 // testSwitch: two sessions start on one engine; one is switched to the model of
@@ -277,28 +283,6 @@ func (e *sdkClient) testLeave(t *testing.T) {
 	})
 }
 
-// stillRuns tells whether there is a process that has not ended.
-func stillRuns(pid string) bool {
-	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
-	if err != nil {
-		return false
-	}
-	// The name, in parentheses, comes before the state.
-	state := strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
-}
-
-func endProcess(t *testing.T, pid string) {
-	t.Helper()
-	n, err := strconv.Atoi(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err := os.FindProcess(n); err == nil {
-		_ = p.Kill() // it may have ended by now
-	}
-}
-
 // sdkClient is what the runs of the client have in common.
 type sdkClient struct {
 	binary string
@@ -328,6 +312,18 @@ func (e *sdkClient) home(t *testing.T) *sdkHome {
 
 func (h *sdkHome) config() string { return filepath.Join(h.dir, "drover.toml") }
 
+func (h *sdkHome) environ() []string {
+	return []string{
+		"PATH=" + h.path,
+		"HOME=" + h.dir,
+		"XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"),
+		"XDG_STATE_HOME=" + filepath.Join(h.dir, "state"),
+		"XDG_CACHE_HOME=" + filepath.Join(h.dir, "cache"),
+		"DROVER_CONFIG=" + h.config(),
+		"GORACE=atexit_sleep_ms=0", // for GOFLAGS=-race, which the build above takes, too
+	}
+}
+
 // sdkStep is one step of a scenario; see testdata/sdk/client.mjs.
 type sdkStep map[string]any
 
@@ -346,17 +342,7 @@ func (h *sdkHome) run(t *testing.T, permission string, steps ...sdkStep) *sdkFac
 	ctx, cancel := context.WithTimeout(t.Context(), editorLimit)
 	defer cancel()
 	client := exec.CommandContext(ctx, "node", "testdata/sdk/client.mjs", h.binary, "acp")
-	client.Env = []string{
-		"PATH=" + h.path,
-		"HOME=" + h.dir,
-		"XDG_CONFIG_HOME=" + filepath.Join(h.dir, "config"),
-		"XDG_STATE_HOME=" + filepath.Join(h.dir, "state"),
-		"XDG_CACHE_HOME=" + filepath.Join(h.dir, "cache"),
-		"DROVER_CONFIG=" + h.config(),
-		"DROVER_ACP_SDK=" + sdk,
-		"SCENARIO=" + string(scenario),
-		"GORACE=atexit_sleep_ms=0", // for GOFLAGS=-race, which the build above takes, too
-	}
+	client.Env = append(h.environ(), "DROVER_ACP_SDK="+sdk, "SCENARIO="+string(scenario))
 	client.WaitDelay = 5 * time.Second
 	var complaints strings.Builder
 	client.Stderr = &complaints
@@ -379,6 +365,22 @@ func (h *sdkHome) run(t *testing.T, permission string, steps ...sdkStep) *sdkFac
 		t.Errorf("drover ends %v after its input", took)
 	}
 	return got
+}
+
+// awaitChat waits until an engine has got a chat, and takes it.
+func (e *sdkClient) awaitChat(t *testing.T, provider string) {
+	t.Helper()
+	deadline := time.NewTimer(acpxLimit)
+	defer deadline.Stop()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for len(e.chats[provider].take()) == 0 {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			t.Fatalf("%s got no chat", provider)
+		}
+	}
 }
 
 // wantChats checks how many chats each engine got since the last look, that each

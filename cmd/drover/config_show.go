@@ -99,6 +99,8 @@ func (a *app) configShow() error {
 	t.table("sandbox")
 	t.line("off", strconv.FormatBool(cfg.SandboxOff), cfg.SandboxOff)
 	t.line("write", tomlStrings(cfg.SandboxWrite), cfg.SandboxWrite != nil)
+	t.table("acp")
+	t.line("terminal", strconv.FormatBool(cfg.EditorTerminal), cfg.EditorTerminal)
 	if len(cfg.Engines) == 0 {
 		t.WriteString("\n# engines: those that are found at the default ports of this machine\n")
 	}

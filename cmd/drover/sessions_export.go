@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/openai"
 	"github.com/drover-dev/drover/internal/session"
@@ -168,7 +169,11 @@ func (v *sessionView) markdown(rec session.Record) {
 	case *session.TurnStart:
 		v.line("\n## Turn %d", rec.Turn)
 	case *session.UserMessage:
-		v.line("\n**User**\n\n%s", strings.TrimRight(partsText(rec.Parts), "\n"))
+		who := "User"
+		if agent.IsNote(&llm.Message{Role: llm.User, Continuation: rec.Continuation, Parts: rec.Parts}) {
+			who = "drover"
+		}
+		v.line("\n**%s**\n\n%s", who, strings.TrimRight(partsText(rec.Parts), "\n"))
 	case *session.AssistantMessage:
 		if rec.Discarded {
 			return

@@ -43,6 +43,12 @@ const (
 	// refreshAge is how old a session's snapshot of the catalogue gets before a
 	// turn has it read again.
 	refreshAge = 30 * time.Second
+	// terminalPatience is how long a client may take to end a command in its
+	// terminal, to give its output, and to release it.
+	terminalPatience = 2 * time.Second
+	// lateTerminal is how long a terminal that the client has not made yet is
+	// waited for, so as to release it.
+	lateTerminal = 10 * time.Minute
 	// exitTimeout bounds what happens between the end of input and the return of
 	// Serve.
 	exitTimeout = 800 * time.Millisecond

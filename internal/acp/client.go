@@ -10,6 +10,7 @@ type client struct {
 
 	readFile, writeFile bool // fs/read_text_file, fs/write_text_file
 	notices             bool // session.notices
+	terminal            bool // terminal/*
 	terminalOutput      bool // _meta.terminal_output
 
 	quirks quirks
@@ -25,6 +26,7 @@ func readClient(o object) client {
 		readFile:       fs.yes("readTextFile"),
 		writeFile:      fs.yes("writeTextFile"),
 		notices:        caps.object("session").has("notices"),
+		terminal:       caps.yes("terminal"),
 		terminalOutput: caps.object("_meta").yes("terminal_output"),
 	}
 	c.quirks = quirksOf(&c)

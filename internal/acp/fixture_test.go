@@ -61,14 +61,7 @@ func (f *fixture) connect() *acptest.Editor {
 func (f *fixture) open(capabilities string) *acptest.Editor {
 	f.t.Helper()
 	e := f.connect()
-	var caps struct {
-		FS      struct{ ReadTextFile bool }
-		Session struct{ Notices *struct{} }
-	}
-	if err := json.Unmarshal([]byte(capabilities), &caps); err != nil {
-		f.t.Fatal(err)
-	}
-	e.Advertise(caps.Session.Notices != nil, caps.FS.ReadTextFile)
+	e.Advertise(json.RawMessage(capabilities))
 	e.Call("initialize", object{
 		"protocolVersion": 1, "clientInfo": object{"name": "test", "version": "1"},
 		"clientCapabilities": json.RawMessage(capabilities),

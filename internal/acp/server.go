@@ -39,8 +39,13 @@ type Options struct {
 	Mode   tool.Mode
 
 	// Agent is the template of the options of every session's agent. Dir, Dirs,
-	// FS and Gate are set for each session; SpillDir gets a folder for each.
+	// FS, Terminal and Gate are set for each session; SpillDir gets a folder for each.
 	Agent agent.Options
+	// Terminals runs commands in the client's terminals where it has some. Secrets
+	// are the names of variables that no command may see; there they are set
+	// empty, as the client's environment is its own.
+	Terminals bool
+	Secrets   []string
 	// Version is drover's version, for agentInfo.
 	Version string
 	// ConfigError, if set, is answered to whoever opens a session.
@@ -198,6 +203,9 @@ func (s *Server) inMailbox(req *jsonrpc2.Request, do func(ctx context.Context, c
 	})
 	return nil, jsonrpc2.ErrDeferred
 }
+
+// terminals reports whether commands run in the client's terminals.
+func (s *Server) terminals() bool { return s.opts.Terminals && s.client.Load().terminal }
 
 // policy is the budget policy that agents plan with.
 func (s *Server) policy() *budget.Policy {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/jsonrpc2"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/session"
@@ -126,7 +127,9 @@ func (c *conversation) replay(w *workbench, messages []llm.Message) {
 		m := &messages[i]
 		switch m.Role {
 		case llm.User:
-			c.replayUser(m)
+			if !agent.IsNote(m) {
+				c.replayUser(m)
+			}
 		case llm.Assistant:
 			clear(results)
 			for j := i + 1; j < len(messages) && messages[j].Role == llm.Tool; j++ {
@@ -145,9 +148,6 @@ func (c *conversation) replayUser(m *llm.Message) {
 	id := c.messageID()
 	if text := m.Text(); text != "" {
 		c.update(chunk{userChunk, textContent(clip(text, maxField)), id})
-	}
-	if m.Continuation {
-		return // its images are what a tool returned
 	}
 	for _, img := range m.Images() {
 		c.update(chunk{userChunk, imageContent(img), id})

@@ -464,3 +464,28 @@ func TestSlashCommandsAreAnsweredHere(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
+
+// A mistake in the program costs one turn: its prompt is answered, its calls are
+// closed, and the session and all others go on.
+func TestPanicCostsOneTurn(t *testing.T) {
+	p := &llmtest.Provider{Route: "a", List: models("m"), Answer: func(n int, req *llm.Request) llmtest.Answer {
+		switch last := req.Messages[len(req.Messages)-1]; {
+		case last.Role == llm.Tool && n == 1:
+			panic("a mistake")
+		case last.Text() == "break":
+			return llmtest.Call(llm.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x"}`})
+		}
+		return llmtest.Say("Fine.")
+	}}
+	f := newFixture(t, p)
+	e := f.open(plain)
+	a, b := f.session(e).SessionID, f.session(e).SessionID
+	if err := e.Refused("session/prompt", promptOf(a, "break")); err.Code != -32603 {
+		t.Errorf("%v", err)
+	}
+	for _, s := range []string{a, b, a} {
+		if reason := ask(t, e, s, "How are you?"); reason != "end_turn" {
+			t.Error(reason)
+		}
+	}
+}

@@ -89,9 +89,12 @@ func (oc *openCard) finish(r tool.Result) {
 		status = statusFailed
 	}
 	update := oc.update(status)
-	if oc.terminal {
+	switch {
+	case oc.terminal:
 		oc.finishTerminal(&update, r)
-	} else {
+	case oc.embedded && r.Status != tool.StatusUnknown:
+		// The terminal stays. It is not named again: it was released.
+	default:
 		update.Content = oc.result(r.Text, oc.shownDiff(r))
 	}
 	oc.turn.c.update(update)

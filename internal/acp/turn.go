@@ -24,6 +24,7 @@ type turn struct {
 	store     string // the newest notice about saving that was said
 	waited    bool   // the person knows that the engine computes the prompt
 	used      usageUpdate
+	usedCost  float64 // of used
 
 	mu    sync.Mutex // guards what follows, because of the timer
 	cards map[string]*openCard
@@ -36,8 +37,10 @@ type openCard struct {
 	*card
 	turn     *turn
 	action   *tool.Action
+	running  bool
 	finished bool
 
+	embedded bool   // runs in a terminal of the client
 	terminal bool   // shown as a terminal of the client
 	streamed bool   // output was sent to the terminal
 	tail     string // the newest output, bounded
@@ -55,6 +58,7 @@ func newTurn(c *conversation, w *workbench) *turn {
 func (t *turn) run(ctx context.Context, parts []llm.Part) agent.End {
 	t.w.setTurn(t)
 	defer t.w.setTurn(nil)
+	defer t.closeCards()
 	end := agent.End{Reason: agent.EndError}
 	if ctx.Err() != nil {
 		end.Reason = agent.EndCancelled
@@ -66,7 +70,7 @@ func (t *turn) run(ctx context.Context, parts []llm.Part) agent.End {
 		}
 		t.show(ev)
 	}
-	t.closeCards()
+	t.closeCards()    // before what follows the calls
 	if t.trim != "" { // once, with the figures of the last step
 		t.c.say("info", t.trim)
 	}
@@ -109,6 +113,7 @@ func (t *turn) show(ev agent.Event) {
 		if ev.Usage.Estimated {
 			used = max(used, ev.Estimate)
 		}
+		t.w.spend(ev.Target, &ev.Usage)
 		t.usage(used, ev.Window)
 	}
 }
@@ -153,10 +158,15 @@ func (t *turn) usage(used int, window llm.Window) {
 		return
 	}
 	u := usageUpdate{Kind: "usage_update", Used: min(used, window.Tokens), Size: window.Tokens}
-	if u != t.used {
-		t.used = u
-		t.c.update(u)
+	amount, known := t.c.cost(t.w)
+	if u == t.used && amount == t.usedCost {
+		return
 	}
+	t.used, t.usedCost = u, amount
+	if known {
+		u.Cost = &cost{amount, "USD"}
+	}
+	t.c.update(u)
 }
 
 // pending shows a call before anybody is asked about it.
@@ -168,7 +178,7 @@ func (t *turn) pending(ev agent.CallPending) {
 		return
 	}
 	oc := &openCard{card: describeCall(ev.Call, t.w.dir), turn: t, action: ev.Action}
-	oc.terminal = oc.kind == tool.KindExecute && t.client.terminalOutput
+	oc.terminal = oc.kind == tool.KindExecute && t.client.terminalOutput && !t.c.srv.terminals()
 	t.cards[ev.Call.ID] = oc
 	t.order = append(t.order, oc)
 	update := oc.announce()
@@ -204,6 +214,7 @@ func (t *turn) started(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if oc := t.cards[id]; oc != nil && !oc.finished {
+		oc.running = true
 		t.c.update(oc.update(statusRunning))
 	}
 }

@@ -199,6 +199,13 @@ type usageUpdate struct {
 	Kind string `json:"sessionUpdate"`
 	Used int    `json:"used"`
 	Size int    `json:"size"`
+	Cost *cost  `json:"cost,omitempty"`
+}
+
+// cost is what a session has cost so far.
+type cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"`
 }
 
 type noticeUpdate struct {

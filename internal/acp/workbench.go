@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -33,7 +34,8 @@ type workbench struct {
 	past      []llm.Target // that were current, oldest first
 	sent      string       // the options as the client knows them, as JSON
 	notices   []string     // for the person, not said yet
-	turn      *turn        // that runs, nil for none
+	spent     map[llm.Target]llm.Usage
+	turn      *turn // that runs, nil for none
 	title     string
 }
 
@@ -48,7 +50,7 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 		dir: set.dir, dirs: set.dirs, servers: set.servers, log: log,
 		selector: target.NewSelector(s.opts.Registry, s.opts.Targets, effort),
 		gate:     tool.NewGate(s.opts.Mode),
-		notices:  set.notices, title: state.Title,
+		notices:  set.notices, title: state.Title, spent: maps.Clone(state.Spent),
 	}
 	w.setCatalogue(cat)
 
@@ -57,6 +59,9 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 	opts.Servers = append(slices.Clone(opts.Servers), set.servers...)
 	if cl := s.client.Load(); cl.readFile && cl.writeFile {
 		opts.FS = &editorFS{c: c}
+	}
+	if s.terminals() {
+		opts.Terminal = &editorTerminal{c: c}
 	}
 	if opts.SpillDir != "" {
 		opts.SpillDir = filepath.Join(opts.SpillDir, log.ID())
@@ -68,6 +73,8 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 	if notice != "" {
 		w.notices = append(w.notices, notice)
 	}
+	// What the session has used stays selectable.
+	w.past = slices.DeleteFunc(slices.Clone(state.Used), func(used llm.Target) bool { return used == t })
 	if !t.IsZero() {
 		// The probe starts now, so that the first prompt need not wait for it.
 		w.selector.Restore(context.WithoutCancel(ctx), t)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -38,6 +39,8 @@ type Options struct {
 	Dirs []string
 	// FS replaces the disk for text files, for editors with unsaved buffers.
 	FS tool.FS
+	// Terminal runs commands where a person can watch them, for editors.
+	Terminal tool.Terminal
 	// Environ is the environment of commands.
 	Environ []string
 	// SpillDir takes the full text of outputs that are too long for a result.
@@ -148,7 +151,7 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 	a.memory = a.opts.Memory.In(a.opts.Dir)
 	if a.opts.Dir != "" {
 		w := &tool.Workspace{
-			Dir: a.opts.Dir, Roots: a.opts.Dirs, FS: a.opts.FS,
+			Dir: a.opts.Dir, Roots: a.opts.Dirs, FS: a.opts.FS, Terminal: a.opts.Terminal,
 			Environ: a.opts.Environ, SpillDir: a.opts.SpillDir, Ending: a.opts.Ending,
 		}
 		w.Wrap = a.opts.Sandbox.Wrapper(w, func() bool { return a.opts.Gate.Mode() != tool.ModeFull })
@@ -161,7 +164,8 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 // Turn runs one turn on a user message and yields what happens; the last event
 // is always [End]. It waits while another turn of the session runs. When ctx
 // ends, or the loop is left, the turn is cancelled: the request is stopped,
-// running tools are ended, and what is known is kept in the log.
+// running tools are ended, and what is known is kept in the log. A panic of the
+// turn is raised in the loop, where the caller can recover.
 func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		a.waitForTurn(1)
@@ -184,8 +188,14 @@ func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 			for range events {
 			}
 		}()
+		var failure any
 		go func() {
 			defer close(events)
+			defer func() {
+				if failure = recover(); failure != nil {
+					failure = fmt.Errorf("agent: turn: %v\n%s", failure, debug.Stack())
+				}
+			}()
 			t := &turn{Agent: a, emit: inOrder(events, taken), seen: make(outcomes)}
 			t.run(ctx, parts)
 		}()
@@ -194,6 +204,9 @@ func (a *Agent) Turn(ctx context.Context, parts []llm.Part) iter.Seq[Event] {
 				return
 			}
 			taken <- struct{}{}
+		}
+		if failure != nil {
+			panic(failure)
 		}
 	}
 }

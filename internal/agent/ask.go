@@ -72,8 +72,19 @@ func partial(ctx context.Context, ans *answer, err error) error {
 	return &broken
 }
 
+// noteMark begins every message that the host itself puts into a conversation.
+const noteMark = "[drover: "
+
+// IsNote reports whether a user message is one that the host wrote, not the
+// person: a note to the model in the middle of a turn, or nothing but images that
+// tools returned. What a person says in the middle of a turn is none.
+func IsNote(m *llm.Message) bool {
+	text := m.Text()
+	return m.Role == llm.User && m.Continuation && (text == "" || strings.HasPrefix(text, noteMark))
+}
+
 // printedNote is what the host tells a model that printed a call as text.
-const printedNote = "[drover: your last answer contained a tool call written as text. It was not run and not kept. " +
+const printedNote = noteMark + "your last answer contained a tool call written as text. It was not run and not kept. " +
 	"Call tools only through the tool interface.]"
 
 // printedCall handles an answer that printed a tool call as text. Such a call is
@@ -255,7 +266,7 @@ func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Pla
 	}
 	t.logAnswer(&snap, ans, false)
 	t.confirm(ctx, &snap)
-	t.emit(Usage{Usage: *ans.usage, Estimate: plan.Report.EstimatedAfter, Window: snap.Window})
+	t.emit(Usage{Target: snap.Target, Usage: *ans.usage, Estimate: plan.Report.EstimatedAfter, Window: snap.Window})
 	t.noteCut(&snap, plan, ans.usage)
 	if ans.text.Len() == 0 && len(ans.calls) == 0 {
 		t.emit(Notice{Kind: NoticeInfo, Text: "The model only thought and did not answer. A higher effort leaves it more room (--effort, /effort)."})

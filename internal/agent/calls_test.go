@@ -136,7 +136,7 @@ func TestAPrintedCallIsAskedForOnceMore(t *testing.T) {
 		t.Fatalf("ended %+v", end)
 	}
 	second := p.Requests()[1].Messages
-	if len(second) != 2 || !second[1].Continuation || !strings.Contains(second[1].Text(), "written as text") {
+	if len(second) != 2 || !second[1].Continuation || !agent.IsNote(&second[1]) || !strings.Contains(second[1].Text(), "written as text") {
 		t.Errorf("the second request holds %+v", second)
 	}
 	end := endOf(f.turn(t.Context(), "again"))

@@ -94,6 +94,7 @@ type Retrying struct {
 // Usage is what the engine counted for the last request, beside the plan's
 // estimate of its prompt and the window, all in tokens.
 type Usage struct {
+	Target   llm.Target
 	Usage    llm.Usage
 	Estimate int
 	Window   llm.Window

@@ -54,6 +54,9 @@ type Config struct {
 	// and folders, absolute, that they may write otherwise.
 	SandboxOff   bool
 	SandboxWrite []string
+
+	// EditorTerminal has commands run in the terminals of an editor that has some.
+	EditorTerminal bool
 }
 
 // Engine is one [engines.NAME] table.

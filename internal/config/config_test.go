@@ -78,7 +78,7 @@ func TestMistakesNameTheirPlace(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{"unknown key", "modle = \"a/b\"\n", "c.toml:1:1: unknown key modle; did you mean mode?"},
 		{"unknown key in a table", "\n[engines.x]\npreset = \"ollama\"\nurk = 1\n", "c.toml:4:1: unknown key engines.x.urk; did you mean url?"},
-		{"nothing near", "zzzzzzzzz = 1\n", "c.toml:1:1: unknown key zzzzzzzzz (known here: budget, deepseek, effort, engines, hosted, images, instructions, mcp, mode, model, sandbox, session, tools)"},
+		{"nothing near", "zzzzzzzzz = 1\n", "c.toml:1:1: unknown key zzzzzzzzz (known here: acp, budget, deepseek, effort, engines, hosted, images, instructions, mcp, mode, model, sandbox, session, tools)"},
 		{"bad effort", "effort = \"gallop\"\n", "c.toml:1:1: effort: unknown effort \"gallop\""},
 		{"bad model", "\nmodel = \"x\"\n", "c.toml:2:1: model: model \"x\": want PROVIDER/MODEL"},
 		{"bad mode", "mode = \"yolo\"\n", "c.toml:1:1: mode: unknown mode \"yolo\" (one of ask, edit, read-only, full)"},

@@ -76,6 +76,10 @@ const initText = `# The configuration of drover. Everything is optional: take th
 #off = false
 #write = ["~/.local/share/pnpm"]
 
+# In an editor, run commands in the editor's own terminal if it offers one.
+#[acp]
+#terminal = true
+
 # A table for each engine; "drover engines add" writes one. With none drover looks
 # at the default ports of this machine. The name is the part in front of the slash
 # in PROVIDER/MODEL.

@@ -32,6 +32,7 @@ type file struct {
 	DeepSeek     fileDeepSeek          `toml:"deepseek"`
 	Hosted       fileHosted            `toml:"hosted"`
 	MCP          fileMCP               `toml:"mcp"`
+	ACP          fileACP               `toml:"acp"`
 }
 
 type fileBudget struct {
@@ -57,6 +58,10 @@ type fileTools struct {
 type fileSandbox struct {
 	Off   bool     `toml:"off"`
 	Write []string `toml:"write"`
+}
+
+type fileACP struct {
+	Terminal bool `toml:"terminal"`
 }
 
 type fileEngine struct {
@@ -148,6 +153,7 @@ func (p *parser) config(f *file, dir string) *Config {
 	c.SandboxOff, c.SandboxWrite = f.Sandbox.Off, p.sandboxWrite(f.Sandbox.Write)
 	c.DeepSeek, c.Hosted = p.deepSeek(f), p.hosted(f)
 	c.MCP = p.mcp(f)
+	c.EditorTerminal = f.ACP.Terminal
 	return c
 }
 

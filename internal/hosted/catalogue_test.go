@@ -292,3 +292,37 @@ func BenchmarkCatalogue(b *testing.B) {
 		embedded.GetAll()
 	}
 }
+
+// TestPrices: each price of the catalogue is the entry's, cached tokens are never
+// dearer than others, and at an address of the owner's nobody knows the price.
+func TestPrices(t *testing.T) {
+	want, priced := embeddedProviders(), 0
+	for _, e := range hosted.Entries() {
+		for i, m := range e.Models() {
+			w := &want[e.ID].Models[i]
+			if m.Prices.IsZero() {
+				if w.CostPer1MIn > 0 || w.CostPer1MOut > 0 {
+					t.Errorf("%v has no price", m.Target())
+				}
+				continue
+			}
+			priced++
+			if m.Prices.Input != w.CostPer1MIn || m.Prices.Output != w.CostPer1MOut || m.Prices.Cached > m.Prices.Input || m.Prices.Cached < 0 {
+				t.Errorf("%v: %+v", m.Target(), m.Prices)
+			}
+		}
+	}
+	if priced == 0 {
+		t.Error("no model has a price")
+	}
+	for url, known := range map[string]bool{"": true, "https://gateway.example.org/v1": false} {
+		p := provider(t, "groq", &hosted.Options{URL: url})
+		list, err := p.Models(t.Context(), "groq")
+		if err != nil || list[0].Prices.IsZero() == known {
+			t.Errorf("%q: %v, %+v", url, err, list[0].Prices)
+		}
+		if m, err := p.Describe(t.Context(), list[0].Target()); err != nil || m.Prices.IsZero() == known {
+			t.Errorf("%q: %v, %+v", url, err, m.Prices)
+		}
+	}
+}

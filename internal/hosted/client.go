@@ -89,6 +89,8 @@ type Provider struct {
 	*Client
 	entry   *Entry
 	refusal *llm.Error // why the provider cannot be used, nil if it can
+	// elsewhere says that the address is the owner's.
+	elsewhere bool
 }
 
 var (
@@ -111,7 +113,7 @@ func New(e *Entry, opts *Options) (*Provider, error) {
 			path = apiPath(address)
 		}
 	}
-	p := &Provider{entry: e}
+	p := &Provider{entry: e, elsewhere: opts.URL != ""}
 	if e.Unsupported != "" && (!e.NeedsURL || opts.URL == "") {
 		p.refusal = llm.Errorf(llm.CodeNoAdapter, "%s is not supported: %s", e.Name, e.Unsupported)
 		address = ""
@@ -145,7 +147,7 @@ func (p *Provider) Models(_ context.Context, route string) ([]llm.ModelInfo, err
 	}
 	list := p.entry.Models()
 	for i := range list {
-		list[i].Profile = p.Profile(list[i].ID)
+		p.own(&list[i])
 	}
 	return list, nil
 }
@@ -157,8 +159,17 @@ func (p *Provider) Describe(_ context.Context, t llm.Target) (llm.ModelInfo, err
 	if err != nil {
 		return llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model}, err
 	}
-	m.Profile = p.Profile(m.ID)
+	p.own(&m)
 	return m, nil
+}
+
+// own puts in what is the owner's and not the catalogue's. Nobody knows what
+// somebody takes at an address of theirs.
+func (p *Provider) own(m *llm.ModelInfo) {
+	m.Profile = p.Profile(m.ID)
+	if p.elsewhere {
+		m.Prices = llm.Prices{}
+	}
 }
 
 // Stream implements [llm.Provider]. The error of a model that the entry does not

@@ -23,7 +23,7 @@ const (
 func (e *Entry) project(m *catwalk.Model) llm.ModelInfo {
 	return llm.ModelInfo{
 		Provider: e.ID, ID: m.ID, Name: cmp.Or(m.Name, m.ID),
-		Window: window(m),
+		Window: window(m), Prices: prices(m),
 		Capabilities: llm.Capabilities{
 			Vision:          fact(m.SupportsImages, fieldImages),
 			Reasoning:       fact(m.CanReason, fieldReason),
@@ -44,6 +44,22 @@ func window(m *catwalk.Model) llm.Window {
 		w.Evidence = append(w.Evidence, claim(fieldOutput, w.OutputLimit))
 	}
 	return w
+}
+
+// prices reads what a model costs. Entries do not agree on which of the two
+// members for cached tokens is that of reading them: it is the one that makes them
+// cheaper.
+func prices(m *catwalk.Model) llm.Prices {
+	if m.CostPer1MIn <= 0 && m.CostPer1MOut <= 0 { // free, or by subscription
+		return llm.Prices{}
+	}
+	p := llm.Prices{Input: max(0, m.CostPer1MIn), Output: max(0, m.CostPer1MOut)}
+	for _, cached := range []float64{m.CostPer1MInCached, m.CostPer1MOutCached} {
+		if cached > 0 && cached < p.Input && (p.Cached == 0 || cached < p.Cached) {
+			p.Cached = cached
+		}
+	}
+	return p
 }
 
 // fact is what a member that is true or false proves. The catalogue leaves it

@@ -39,6 +39,17 @@ type Usage struct {
 	Timings *Timings `json:"timings,omitempty"`
 }
 
+// Plus adds up what was counted for two requests.
+func (u Usage) Plus(v *Usage) Usage {
+	return Usage{
+		PromptTokens:     u.PromptTokens + v.PromptTokens,
+		CompletionTokens: u.CompletionTokens + v.CompletionTokens,
+		CachedTokens:     u.CachedTokens + v.CachedTokens,
+		ReasoningTokens:  u.ReasoningTokens + v.ReasoningTokens,
+		Estimated:        u.Estimated || v.Estimated,
+	}
+}
+
 // Timings are the figures that llama.cpp puts into its last chunk. Times are in
 // milliseconds.
 type Timings struct {

@@ -283,3 +283,23 @@ func TestUniqueIDs(t *testing.T) {
 		t.Errorf("made ids %q, %q", got[0].ID, got[1].ID)
 	}
 }
+
+func TestCost(t *testing.T) {
+	tests := []struct {
+		prices llm.Prices
+		usage  llm.Usage
+		want   float64
+	}{
+		{llm.Prices{}, llm.Usage{PromptTokens: 1000, CompletionTokens: 1000}, 0},
+		{llm.Prices{Input: 2, Output: 8}, llm.Usage{PromptTokens: 1_000_000, CompletionTokens: 500_000}, 6},
+		{llm.Prices{Input: 2, Output: 8, Cached: 0.5}, llm.Usage{PromptTokens: 1_000_000, CachedTokens: 500_000}, 1.25},
+		{llm.Prices{Input: 2, Output: 8}, llm.Usage{PromptTokens: 1_000_000, CachedTokens: 500_000}, 2},
+		// A provider that counts what cannot be.
+		{llm.Prices{Input: 2, Output: 8, Cached: 1}, llm.Usage{PromptTokens: 1_000_000, CachedTokens: 5_000_000}, 1},
+	}
+	for _, tt := range tests {
+		if got := tt.prices.Cost(&tt.usage); got != tt.want {
+			t.Errorf("%+v for %+v: %v, want %v", tt.prices, tt.usage, got, tt.want)
+		}
+	}
+}

@@ -59,6 +59,9 @@ type ModelInfo struct {
 	Profile        Profile `json:"profile,omitzero"`
 	EngineSampling bool    `json:"engineSampling,omitempty"`
 
+	// Prices are what the provider takes, where that is known.
+	Prices Prices `json:"prices,omitzero"`
+
 	// NotChat marks an entry that by its own type field is no chat model
 	// (an embedding model, say). It is listed all the same.
 	NotChat bool `json:"notChat,omitempty"`

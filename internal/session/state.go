@@ -26,6 +26,8 @@ type State struct {
 	Messages []llm.Message
 	// Header is the last request header: the selection to restore. Nil if none.
 	Header *RequestHeader
+	// Used are the models of all requests, in the order of their first one.
+	Used []llm.Target
 	// Plan is the last plan, nil if none.
 	Plan *RequestPlan
 	// Previous is the shape of the last request that was answered, with the
@@ -33,6 +35,8 @@ type State struct {
 	Previous *budget.Previous
 	Title    string
 	Usage    Totals
+	// Spent is what providers counted for each model, without guesses of drover's.
+	Spent map[llm.Target]llm.Usage
 	// Notice is what the newest turn's requests left out, nil for nothing.
 	Notice *PlanNotice
 	// Turns counts the turns that were started.
@@ -243,6 +247,9 @@ func (s *State) apply(rec Record) {
 		s.applyUser(rec)
 	case *RequestHeader:
 		s.Header = rec
+		if t := rec.Snapshot.Target; !slices.Contains(s.Used, t) {
+			s.Used = append(s.Used, t)
+		}
 	case *RequestPlan:
 		if s.next = nil; rec.Aside == "" {
 			s.Plan, s.next = rec, rec.Next
@@ -388,6 +395,12 @@ func (s *State) count(rec *AssistantMessage) {
 	s.Usage.CachedTokens += u.CachedTokens
 	s.Usage.ReasoningTokens += u.ReasoningTokens
 	s.Usage.Estimated = s.Usage.Estimated || u.Estimated
+	if !u.Estimated {
+		if s.Spent == nil {
+			s.Spent = make(map[llm.Target]llm.Usage)
+		}
+		s.Spent[rec.Target] = s.Spent[rec.Target].Plus(u)
+	}
 }
 
 func (s *State) applyResult(rec *ToolResult) {

@@ -14,6 +14,7 @@ type ended struct {
 	note    string // how, in words
 	ok      bool   // with exit code 0
 	stopped bool   // because its context ended
+	lost    bool   // nobody knows how
 }
 
 // start runs the command as a child, in a session and process group of its own,

@@ -101,6 +101,8 @@ func (t *shellTool) run(ctx context.Context, c *Command, timeout time.Duration, 
 	}
 	status := StatusError
 	switch {
+	case e.lost:
+		status = StatusUnknown
 	case e.stopped && context.Cause(limited) == errTimeout:
 		e.note = fmt.Sprintf("stopped after %d seconds; timeout can be up to %d", int(timeout.Seconds()), maxTimeout)
 	case e.stopped:
@@ -126,7 +128,10 @@ func (t *shellTool) startInTerminal(ctx context.Context, c *Command, _ func(stri
 	if err != nil {
 		return ended{}, err
 	}
-	e := ended{note: exit.note(), ok: exit.Code == 0 && exit.Signal == "", stopped: ctx.Err() != nil}
+	e := ended{
+		note: exit.note(), stopped: ctx.Err() != nil, lost: exit.Lost != "",
+		ok: exit.Code == 0 && exit.Signal == "",
+	}
 	e.output = t.w.Bound(strings.ToValidUTF8(exit.Output, "\uFFFD"), maxOutputBytes, "shell")
 	if exit.Truncated {
 		e.output = "[... earlier output is left out ...]\n" + e.output
@@ -136,6 +141,8 @@ func (t *shellTool) startInTerminal(ctx context.Context, c *Command, _ func(stri
 
 func (e *Exit) note() string {
 	switch {
+	case e.Lost != "":
+		return "nobody knows how it ended: " + e.Lost
 	case e.Signal != "":
 		return "ended by signal " + e.Signal
 	case e.Code < 0:

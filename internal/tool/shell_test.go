@@ -174,3 +174,11 @@ func TestSpillIsBounded(t *testing.T) {
 		t.Errorf("%v %v", info.Size(), err)
 	}
 }
+
+// TestTerminalLostSight: what nobody knows is not told as a success or a failure.
+func TestTerminalLostSight(t *testing.T) {
+	w := &Workspace{Dir: resolvedTempDir(t), Terminal: &terminal{exit: Exit{Output: "hi\n", Lost: "the line is cut"}}}
+	if r := call(t, Shell(w), m{"command": "ls"}); r.Status != StatusUnknown || r.Text != "hi\n[nobody knows how it ended: the line is cut]" {
+		t.Errorf("%+v", r)
+	}
+}

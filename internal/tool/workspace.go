@@ -56,6 +56,7 @@ type Exit struct {
 	Truncated bool   // Output is not all of it
 	Code      int    // the exit code, -1 if a signal ended it
 	Signal    string // the name of that signal, if it is known
+	Lost      string // why nobody knows how it ended, else empty
 }
 
 // Builtin makes the six built-in tools that work on files and commands, and the

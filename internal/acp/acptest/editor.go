@@ -78,8 +78,11 @@ type Editor struct {
 	// Permission answers session/request_permission: an option id, "cancelled",
 	// or "" for never. Default: allow_once. Set it before the conversation.
 	Permission func(params json.RawMessage) string
-	// Serve answers the agent's other requests. Default: method not found.
+	// Serve answers the agent's other requests. Default: method not found, or no
+	// answer where Scripted says that a conversation gives it.
 	Serve func(method string, params json.RawMessage) (result any, err *Error)
+
+	Scripted bool
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced with every message
@@ -194,6 +197,9 @@ func (e *Editor) serve(m Message) {
 		return
 	}
 	if e.Serve == nil {
+		if e.Scripted {
+			return
+		}
 		e.reply(m.ID, nil, &Error{Code: -32601, Message: "method not found"})
 		return
 	}
@@ -222,6 +228,25 @@ func encode(v any) string {
 		panic(err)
 	}
 	return string(data) + "\n"
+}
+
+// expect takes note of a request that is written as it is, so that its answer is
+// one.
+func (e *Editor) expect(line string) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct{ SessionID string }
+	}
+	if json.Unmarshal([]byte(line), &m) != nil || m.ID == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.methods[string(m.ID)] = m.Method
+	if m.Method == "session/prompt" {
+		e.sessions[string(m.ID)] = m.Params.SessionID
+	}
 }
 
 // Request is a request on its way. Line is what is to be written.

@@ -11,8 +11,7 @@ type rules struct {
 	t        testing.TB
 	answered map[string]bool // requests, by id
 	calls    map[string]bool // announced tool calls, by session and id: true while open
-	Notices  bool
-	FS       bool
+	caps     capabilities
 }
 
 // streamed are the updates that belong to a turn or a replay. Outside of both
@@ -26,11 +25,22 @@ func streamed(kind string) bool {
 	return true
 }
 
-// Advertise tells the rules which capabilities the client has.
-func (e *Editor) Advertise(notices, fs bool) {
+// capabilities are those of the client that bind the agent.
+type capabilities struct {
+	FS struct {
+		ReadTextFile, WriteTextFile bool
+	}
+	Terminal bool
+	Session  struct{ Notices *struct{} }
+}
+
+// Advertise tells the rules which clientCapabilities the client sends.
+func (e *Editor) Advertise(clientCapabilities json.RawMessage) {
+	var caps capabilities
+	_ = json.Unmarshal(clientCapabilities, &caps) // what is wrong in it is not offered
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rules.Notices, e.rules.FS = notices, fs
+	e.rules.caps = caps
 }
 
 func (r *rules) check(m *Message, methods, sessions map[string]string) {
@@ -49,8 +59,10 @@ func (r *rules) check(m *Message, methods, sessions map[string]string) {
 		}
 	case m.Method == "session/request_permission":
 		r.permission(m)
-	case strings.HasPrefix(m.Method, "fs/") && !r.FS:
+	case strings.HasPrefix(m.Method, "fs/") && !(r.caps.FS.ReadTextFile && r.caps.FS.WriteTextFile):
 		r.t.Errorf("%s although the client has no files", m.Method)
+	case strings.HasPrefix(m.Method, "terminal/") && !r.caps.Terminal:
+		r.t.Errorf("%s although the client has no terminals", m.Method)
 	case m.Method == "" && string(m.ID) != "null":
 		id := string(m.ID)
 		if _, ok := methods[id]; !ok {
@@ -67,7 +79,7 @@ func (r *rules) check(m *Message, methods, sessions map[string]string) {
 }
 
 func (r *rules) update(u *Update, methods, sessions map[string]string) {
-	if u.Kind == "notice" && !r.Notices {
+	if u.Kind == "notice" && r.caps.Session.Notices == nil {
 		r.t.Errorf("a notice although the client takes none: %s", u.Body)
 	}
 	if streamed(u.Kind) && !r.inTurn(u.Session, methods, sessions) {
