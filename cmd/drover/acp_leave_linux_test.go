@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,8 +22,8 @@ import (
 // cancels is how often a prompt and its cancel are written at once.
 const cancels = 1000
 
-// pipeSize is what a pipe of Linux holds.
-const pipeSize = 64 << 10
+// stillFull is how many looks in a row must find a pipe as it was.
+const stillFull = 10
 
 // leaver is a client that goes away in a manner of its own.
 type leaver struct {
@@ -52,7 +51,7 @@ func newLeaver(t *testing.T, mode string) *leaver {
 		if strings.Contains(string(list[len(list)-1].Content), "command") {
 			return enginetest.Answer{Calls: []enginetest.Call{shellCall("c1", fmt.Sprintf(stubborn, l.noted, "echo asleep"))}}
 		}
-		return enginetest.Answer{Text: strings.Repeat("word ", 1<<20), Chunk: 50}
+		return enginetest.Answer{Text: strings.Repeat("word ", 1<<18), Chunk: 50}
 	})
 	l.cmd = l.command("acp", "--url", l.url, "--preset", l.preset, "--model", l.model, "--mode", mode)
 	in, err := l.cmd.StdinPipe()
@@ -181,17 +180,21 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	l := newLeaver(t, "full")
 	l.prompt("talk")
 	l.read(func(m *acptest.Message) bool { return strings.Contains(string(m.Params), "agent_message_chunk") })
-	// The pipe is full when it takes no byte more.
-	for size := -1; ; {
+	// Nothing can be written any more when the pipe holds the same for a while: how
+	// many bytes that are depends on the sizes of the writes.
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for size, same := -1, 0; same < stillFull; {
+		<-poll.C
 		n, err := unix.IoctlGetInt(int(l.out.Fd()), unix.TIOCINQ)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n == size && n > pipeSize-4096 {
-			break
+		if n > 0 && n == size {
+			same++
+		} else {
+			size, same = n, 0
 		}
-		size = n
-		runtime.Gosched()
 	}
 	l.in.Close()
 	l.left(2)
