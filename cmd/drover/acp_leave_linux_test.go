@@ -244,16 +244,21 @@ func TestPromptOf20MB(t *testing.T) {
 	e.Call("initialize", map[string]any{"protocolVersion": 1}, nil)
 	var opened struct{ SessionID string }
 	e.Call("session/new", map[string]any{"cwd": r.dir, "mcpServers": []any{}}, &opened)
-	prompt := func(words string) map[string]any {
-		return map[string]any{"sessionId": opened.SessionID, "prompt": []any{map[string]any{"type": "text", "text": words}}}
+	type object = map[string]any
+	prompt := func(words, blob string) object {
+		return object{"sessionId": opened.SessionID, "prompt": []any{
+			object{"type": "text", "text": words},
+			object{"type": "resource", "resource": object{"uri": "file:///a.bin", "mimeType": "application/x-tar", "blob": blob}},
+		}}
 	}
-	// Far more than the window: what is kept of it reaches the engine.
+	// The text alone is far more than the window: what is kept of it reaches the
+	// engine. Of the rest it gets the size.
 	var answer struct{ StopReason string }
-	e.Call("session/prompt", prompt(strings.Repeat("lorem ipsum ", 20<<20/12)), &answer)
+	e.Call("session/prompt", prompt(strings.Repeat("lorem ipsum ", 1<<18/12), strings.Repeat("QUJD", 20<<20/4)), &answer)
 	if answer.StopReason != "end_turn" {
 		t.Errorf("%+v", answer)
 	}
-	e.Call("session/prompt", prompt("and now?"), &answer)
+	e.Call("session/prompt", prompt("and now?", "QUJD"), &answer)
 	if answer.StopReason != "end_turn" {
 		t.Errorf("%+v", answer)
 	}
