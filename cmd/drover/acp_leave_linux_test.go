@@ -264,14 +264,20 @@ func TestPromptOf20MB(t *testing.T) {
 	}
 }
 
-// drover acp starts with nothing in its environment but PATH.
+// drover acp works with neither HOME nor TERM nor anything else in its environment
+// but PATH and the folders of this test: without these it would use the home of the
+// user database.
 func TestBareEnvironment(t *testing.T) {
 	r := newRig(t, nil)
 	cmd := r.command("acp", "--url", r.url, "--preset", r.preset)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
-	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n")
-	got := r.run(cmd)
-	if got.status != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,`) {
-		t.Errorf("%+v", got)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "XDG_STATE_HOME=" + r.state(), "XDG_CACHE_HOME=" + r.home, "XDG_CONFIG_HOME=" + r.home, "GORACE=atexit_sleep_ms=0"}
+	e := r.attach(cmd)
+	e.Call("initialize", map[string]any{"protocolVersion": 1}, nil)
+	var opened struct{ SessionID string }
+	e.Call("session/new", map[string]any{"cwd": r.dir, "mcpServers": []any{}}, &opened)
+	var answer struct{ StopReason string }
+	e.Call("session/prompt", map[string]any{"sessionId": opened.SessionID, "prompt": []any{map[string]any{"type": "text", "text": "Hi."}}}, &answer)
+	if answer.StopReason != "end_turn" {
+		t.Errorf("%+v", answer)
 	}
 }
