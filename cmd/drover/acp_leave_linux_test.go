@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,8 +22,8 @@ import (
 // cancels is how often a prompt and its cancel are written at once.
 const cancels = 1000
 
-// pipeSize is what a pipe of Linux holds.
-const pipeSize = 64 << 10
+// stillFull is how many looks in a row must find a pipe as it was.
+const stillFull = 10
 
 // leaver is a client that goes away in a manner of its own.
 type leaver struct {
@@ -52,7 +51,7 @@ func newLeaver(t *testing.T, mode string) *leaver {
 		if strings.Contains(string(list[len(list)-1].Content), "command") {
 			return enginetest.Answer{Calls: []enginetest.Call{shellCall("c1", fmt.Sprintf(stubborn, l.noted, "echo asleep"))}}
 		}
-		return enginetest.Answer{Text: strings.Repeat("word ", 1<<20), Chunk: 50}
+		return enginetest.Answer{Text: strings.Repeat("word ", 1<<18), Chunk: 50}
 	})
 	l.cmd = l.command("acp", "--url", l.url, "--preset", l.preset, "--model", l.model, "--mode", mode)
 	in, err := l.cmd.StdinPipe()
@@ -181,17 +180,21 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	l := newLeaver(t, "full")
 	l.prompt("talk")
 	l.read(func(m *acptest.Message) bool { return strings.Contains(string(m.Params), "agent_message_chunk") })
-	// The pipe is full when it takes no byte more.
-	for size := -1; ; {
+	// Nothing can be written any more when the pipe holds the same for a while: how
+	// many bytes that are depends on the sizes of the writes.
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for size, same := -1, 0; same < stillFull; {
+		<-poll.C
 		n, err := unix.IoctlGetInt(int(l.out.Fd()), unix.TIOCINQ)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n == size && n > pipeSize-4096 {
-			break
+		if n > 0 && n == size {
+			same++
+		} else {
+			size, same = n, 0
 		}
-		size = n
-		runtime.Gosched()
 	}
 	l.in.Close()
 	l.left(2)
@@ -241,29 +244,40 @@ func TestPromptOf20MB(t *testing.T) {
 	e.Call("initialize", map[string]any{"protocolVersion": 1}, nil)
 	var opened struct{ SessionID string }
 	e.Call("session/new", map[string]any{"cwd": r.dir, "mcpServers": []any{}}, &opened)
-	prompt := func(words string) map[string]any {
-		return map[string]any{"sessionId": opened.SessionID, "prompt": []any{map[string]any{"type": "text", "text": words}}}
+	type object = map[string]any
+	prompt := func(words, blob string) object {
+		return object{"sessionId": opened.SessionID, "prompt": []any{
+			object{"type": "text", "text": words},
+			object{"type": "resource", "resource": object{"uri": "file:///a.bin", "mimeType": "application/x-tar", "blob": blob}},
+		}}
 	}
-	// Far more than the window: what is kept of it reaches the engine.
+	// The text alone is far more than the window: what is kept of it reaches the
+	// engine. Of the rest it gets the size.
 	var answer struct{ StopReason string }
-	e.Call("session/prompt", prompt(strings.Repeat("lorem ipsum ", 20<<20/12)), &answer)
+	e.Call("session/prompt", prompt(strings.Repeat("lorem ipsum ", 1<<18/12), strings.Repeat("QUJD", 20<<20/4)), &answer)
 	if answer.StopReason != "end_turn" {
 		t.Errorf("%+v", answer)
 	}
-	e.Call("session/prompt", prompt("and now?"), &answer)
+	e.Call("session/prompt", prompt("and now?", "QUJD"), &answer)
 	if answer.StopReason != "end_turn" {
 		t.Errorf("%+v", answer)
 	}
 }
 
-// drover acp starts with nothing in its environment but PATH.
+// drover acp works with neither HOME nor TERM nor anything else in its environment
+// but PATH and the folders of this test: without these it would use the home of the
+// user database.
 func TestBareEnvironment(t *testing.T) {
 	r := newRig(t, nil)
 	cmd := r.command("acp", "--url", r.url, "--preset", r.preset)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
-	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n")
-	got := r.run(cmd)
-	if got.status != 0 || got.stderr != "" || !strings.HasPrefix(got.stdout, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,`) {
-		t.Errorf("%+v", got)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "XDG_STATE_HOME=" + r.state(), "XDG_CACHE_HOME=" + r.home, "XDG_CONFIG_HOME=" + r.home, "GORACE=atexit_sleep_ms=0"}
+	e := r.attach(cmd)
+	e.Call("initialize", map[string]any{"protocolVersion": 1}, nil)
+	var opened struct{ SessionID string }
+	e.Call("session/new", map[string]any{"cwd": r.dir, "mcpServers": []any{}}, &opened)
+	var answer struct{ StopReason string }
+	e.Call("session/prompt", map[string]any{"sessionId": opened.SessionID, "prompt": []any{map[string]any{"type": "text", "text": "Hi."}}}, &answer)
+	if answer.StopReason != "end_turn" {
+		t.Errorf("%+v", answer)
 	}
 }

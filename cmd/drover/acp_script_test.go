@@ -187,13 +187,12 @@ func (r *rig) configure(settings string) {
 // must leave in time, without a word on stderr.
 func (r *rig) editor(args ...string) *acptest.Editor {
 	r.t.Helper()
-	e, _ := r.startEditor(args...)
-	return e
+	return r.attach(r.command(append([]string{"acp"}, args...)...))
 }
 
-func (r *rig) startEditor(args ...string) (*acptest.Editor, *exec.Cmd) {
+// attach is editor for a command that was not started yet.
+func (r *rig) attach(cmd *exec.Cmd) *acptest.Editor {
 	r.t.Helper()
-	cmd := r.command(append([]string{"acp"}, args...)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		r.t.Fatal(err)
@@ -219,5 +218,5 @@ func (r *rig) startEditor(args ...string) (*acptest.Editor, *exec.Cmd) {
 			r.t.Errorf("drover acp: %v\n%s", err, complaints.String())
 		}
 	})
-	return e, cmd
+	return e
 }

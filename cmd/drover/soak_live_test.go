@@ -369,6 +369,13 @@ func (c *soakClient) begin(method string, params any, behind string) <-chan soak
 	return answer
 }
 
+// write sends a notification.
+func (c *soakClient) write(note []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _ = c.in.Write(append(bytes.Clone(note), '\n')) // as in begin
+}
+
 func (c *soakClient) await(method string, answer <-chan soakMessage, result any) bool {
 	timer := time.NewTimer(soakPatience)
 	defer timer.Stop()
@@ -496,7 +503,7 @@ func (s *soakSession) live(deadline time.Time) {
 		if s.rng.IntN(3) == 0 {
 			s.switchModel(false)
 		}
-		if !s.turn(n) {
+		if !s.turn(n, deadline) {
 			break
 		}
 	}
@@ -584,8 +591,9 @@ func (s *soakSession) update(m *soakMessage) {
 }
 
 // turn is one prompt: a call of read or shell and an answer, or an endless
-// answer that is cancelled.
-func (s *soakSession) turn(n int) bool {
+// answer that is cancelled. At the deadline every turn is cancelled: a slow engine
+// has a long queue.
+func (s *soakSession) turn(n int, deadline time.Time) bool {
 	marker, cancel := []string{"[[read]]", "[[shell]]"}[s.rng.IntN(2)], s.rng.IntN(3)
 	if cancel > 0 && s.turns > 1 && s.rng.IntN(2) == 0 {
 		marker = "[[loop]]"
@@ -610,11 +618,13 @@ func (s *soakSession) turn(n int) bool {
 		if s.rng.IntN(3) == 0 {
 			s.switchModel(true)
 		}
-		s.c.mu.Lock()
-		_, _ = s.c.in.Write(append(note, '\n')) // as in begin
-		s.c.mu.Unlock()
+		s.c.write(note)
 	} else if cancel == 0 && s.rng.IntN(4) == 0 && s.turns > 1 {
 		s.switchModel(true)
+	}
+	if rest := time.Until(deadline); rest > 0 {
+		timer := time.AfterFunc(rest, func() { s.c.write(note) })
+		defer timer.Stop()
 	}
 	var result struct{ StopReason string }
 	ok := s.c.await("session/prompt", answer, &result)
@@ -631,6 +641,9 @@ func (s *soakSession) turn(n int) bool {
 		s.h.count(&s.h.figures.cancelled)
 	case result.StopReason == "end_turn":
 		s.h.count(&s.h.figures.ended)
+	}
+	if over := time.Now().After(deadline); over && s.turns > 1 && result.StopReason == "cancelled" {
+		return true
 	}
 	if want := []string{"end_turn", "cancelled", cmp.Or(result.StopReason, "none")}[cancel]; result.StopReason != want ||
 		cancel == 2 && marker == "[[loop]]" && want != "cancelled" {

@@ -18,6 +18,9 @@ const (
 	codeStorage         llm.Code = "SESSION_STORAGE"
 )
 
+// panicText is all that can be said of a mistake in the program.
+const panicText = "drover made a mistake. The session goes on: send the message again. To report it, start drover acp with --log-file FILE and send what the file says"
+
 // rpcNotFound is the protocol's code for a session or file that is not there.
 const rpcNotFound = -32002
 

@@ -90,7 +90,9 @@ func NewServer(in io.Reader, out io.Writer, opts *Options) *Server {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.client.Store(new(client))
-	s.conn = jsonrpc2.New(in, out, s.handle, &jsonrpc2.Options{Logger: s.log})
+	s.conn = jsonrpc2.New(in, out, s.handle, &jsonrpc2.Options{
+		Logger: s.log, Panic: internal(llm.CodeUnknown, panicText),
+	})
 	return s
 }
 

@@ -480,7 +480,7 @@ func TestPanicCostsOneTurn(t *testing.T) {
 	f := newFixture(t, p)
 	e := f.open(plain)
 	a, b := f.session(e).SessionID, f.session(e).SessionID
-	if err := e.Refused("session/prompt", promptOf(a, "break")); err.Code != -32603 {
+	if err := e.Refused("session/prompt", promptOf(a, "break")); err.Code != -32603 || err.Data.Code != "UNKNOWN" || !strings.Contains(err.Data.Details, "--log-file") {
 		t.Errorf("%v", err)
 	}
 	for _, s := range []string{a, b, a} {

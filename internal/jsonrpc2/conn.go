@@ -15,6 +15,9 @@ type Options struct {
 	// Logger gets panics, dropped messages and other trouble, never parameters or
 	// results. Nil discards.
 	Logger *slog.Logger
+	// Panic is what a panic of a handler is answered with. Nil is
+	// CodeInternalError "internal error".
+	Panic *Error
 }
 
 // Conn is one connection to a peer. Make it with [New], start it with [Conn.Run].
@@ -24,6 +27,7 @@ type Conn struct {
 	out      outbox
 	handler  Handler
 	log      *slog.Logger
+	panicked *Error // the answer to a panic
 	encoders encoders
 	closers  []io.Closer
 	done     chan struct{} // closed when reading has ended
@@ -54,6 +58,7 @@ func New(r io.Reader, w io.Writer, handler Handler, opts *Options) *Conn {
 		in:           newLineReader(r, MaxLine),
 		handler:      handler,
 		log:          slog.New(slog.DiscardHandler),
+		panicked:     &Error{Code: CodeInternalError, Message: "internal error"},
 		done:         make(chan struct{}),
 		maxOpen:      MaxOpenRequests,
 		maxOpenBytes: MaxOpenBytes,
@@ -66,6 +71,9 @@ func New(r io.Reader, w io.Writer, handler Handler, opts *Options) *Conn {
 	}
 	if opts != nil && opts.Logger != nil {
 		c.log = opts.Logger
+	}
+	if opts != nil && opts.Panic != nil {
+		c.panicked = opts.Panic
 	}
 	c.out.w = w
 	c.out.fail = c.writeFailed

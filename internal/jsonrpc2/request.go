@@ -19,7 +19,7 @@ import (
 // the peer with CodeRequestCancelled, any other error with CodeInternalError and
 // its text. What it returns for a notification is not sent; an error is logged.
 //
-// A panic becomes CodeInternalError "internal error" and a log record.
+// A panic becomes the error of [Options] and a log record.
 type Handler func(*Request) (result any, err error)
 
 // Request is one incoming request, or a notification, which is a request without
@@ -96,7 +96,7 @@ func (r *Request) Do(f func(context.Context) (any, error)) {
 		}
 		p := recover() // nil when f has called runtime.Goexit
 		r.conn.log.Error("jsonrpc2: panic in handler", r.attr(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-		r.reply(nil, &Error{Code: CodeInternalError, Message: "internal error"})
+		r.reply(nil, r.conn.panicked)
 	}()
 	result, err := f(r.ctx)
 	deferred := errors.Is(err, ErrDeferred) // may call methods of err, hence may panic too
