@@ -57,11 +57,12 @@ type acpProcess struct {
 	initialized time.Duration
 }
 
-func startACP(tb testing.TB, binary, home string) *acpProcess {
+func startACP(tb testing.TB, binary, home string, environ ...string) *acpProcess {
 	tb.Helper()
 	p := &acpProcess{tb: tb, cmd: exec.Command(binary, "acp")}
-	// Nothing but PATH and a home: no configuration, no engine.
-	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	// Nothing but PATH and a home: no configuration and no engine unless environ
+	// has one.
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, environ...)
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		tb.Fatal(err)
