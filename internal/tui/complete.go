@@ -1,0 +1,156 @@
+package tui
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// completion is a list of words that could stand at the cursor.
+type completion struct {
+	from    int // where the word begins that they replace
+	word    string
+	choices []choice
+	at      int // the one that is marked
+}
+
+type choice struct {
+	text, meaning string
+}
+
+// maxChoices is how many lines a list takes.
+const maxChoices = 8
+
+// complete finds what could stand at the cursor: commands at the beginning, and
+// files behind an @. files are those of the folder, nil while they are not known.
+func (c *composer) complete(files []string) (found completion, wantsFiles bool) {
+	head := c.text[:c.cursor]
+	if strings.HasPrefix(c.text, "/") && !strings.ContainsAny(head, " \n") {
+		found = completion{word: head}
+		for _, k := range commands {
+			if strings.HasPrefix("/"+k.name, head) {
+				found.choices = append(found.choices, choice{"/" + k.name, k.meaning})
+			}
+		}
+		return found, false
+	}
+	from := strings.LastIndexAny(head, " \n\t") + 1
+	word := head[from:]
+	if !strings.HasPrefix(word, "@") {
+		return completion{}, false
+	}
+	found = completion{from: from, word: word}
+	for _, f := range matchFiles(files, word[1:]) {
+		found.choices = append(found.choices, choice{text: f})
+	}
+	return found, true
+}
+
+// maxMatches bounds what a list of files holds.
+const maxMatches = 50
+
+// matchFiles finds the paths that hold the letters of a word in their order. The
+// best are those whose name begins with it, then those that hold it as it is.
+func matchFiles(files []string, word string) []string {
+	word = strings.ToLower(word)
+	type ranked struct {
+		path string
+		rank int
+	}
+	var found []ranked
+	for _, f := range files {
+		lower := strings.ToLower(f)
+		name := lower[strings.LastIndexByte(lower, '/')+1:]
+		switch {
+		case word == "", strings.HasPrefix(lower, word):
+			found = append(found, ranked{f, 0})
+		case strings.HasPrefix(name, word):
+			found = append(found, ranked{f, 1})
+		case strings.Contains(lower, word):
+			found = append(found, ranked{f, 2})
+		case subsequence(lower, word):
+			found = append(found, ranked{f, 3})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b ranked) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		return len(a.path) - len(b.path)
+	})
+	var list []string
+	for _, r := range found[:min(len(found), maxMatches)] {
+		list = append(list, r.path)
+	}
+	return list
+}
+
+// subsequence reports whether s holds the letters of word in their order.
+func subsequence(s, word string) bool {
+	for _, r := range word {
+		i := strings.IndexRune(s, r)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(string(r)):]
+	}
+	return true
+}
+
+// view shows the list.
+func (c *completion) view(width int) []string {
+	var lines []string
+	first := min(max(0, c.at-maxChoices/2), max(0, len(c.choices)-maxChoices))
+	for i := first; i < min(len(c.choices), first+maxChoices); i++ {
+		ch := c.choices[i]
+		s := style(0)
+		mark := "  "
+		if i == c.at {
+			s, mark = bold|cyan, "▸ "
+		}
+		runs := []run{{mark, s}, {ch.text, s}}
+		if ch.meaning != "" {
+			pad := max(2, 12-len(ch.text))
+			runs = append(runs, run{spaces[:pad] + ch.meaning, faint})
+		}
+		lines = append(lines, oneLine(width, runs...))
+	}
+	return lines
+}
+
+// imageFile gives the path of an image that a pasted or dropped text names: one
+// path alone, as terminals write them.
+func imageFile(pasted, dir string) (path string, ok bool) {
+	text := strings.TrimSpace(pasted)
+	if text == "" || strings.Contains(text, "\n") || len(text) > maxPath {
+		return "", false
+	}
+	for _, quote := range []string{"'", `"`} {
+		if len(text) > 1 && strings.HasPrefix(text, quote) && strings.HasSuffix(text, quote) {
+			text = text[1 : len(text)-1]
+		}
+	}
+	if rest, isURL := strings.CutPrefix(text, "file://"); isURL {
+		text = strings.ReplaceAll(rest, "%20", " ")
+	} else if filepath.Separator == '/' {
+		text = strings.ReplaceAll(text, `\ `, " ")
+	}
+	if !isImageName(text) {
+		return "", false
+	}
+	if !filepath.IsAbs(text) {
+		text = filepath.Join(dir, text)
+	}
+	return text, true
+}
+
+// maxPath bounds what is taken for a path, in bytes.
+const maxPath = 4 << 10
+
+func isImageName(name string) bool {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package tui
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/llm/llmtest"
+)
+
+// conversation works RunPlain line by line.
+type conversation struct {
+	t    *testing.T
+	in   io.WriteCloser
+	out  *bufio.Reader
+	read strings.Builder
+}
+
+func (c *conversation) type_(line string) {
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// until reads up to a text.
+func (c *conversation) until(text string) string {
+	c.t.Helper()
+	var got strings.Builder
+	for !strings.HasSuffix(got.String(), text) {
+		b, err := c.out.ReadByte()
+		if err != nil {
+			c.t.Fatalf("%v before %q; got:\n%s%s", err, text, c.read.String(), got.String())
+		}
+		got.WriteByte(b)
+	}
+	c.read.WriteString(got.String())
+	return got.String()
+}
+
+func TestPlain(t *testing.T) {
+	dir := t.TempDir()
+	p := scripted(32768,
+		callOf("1", "write", `{"path":"a.txt","content":"meadow\n"}`), answerOf("hm", "It is \x1b[2Jwritten.", 500),
+		callOf("2", "write", `{"path":"b.txt","content":"x"}`), answerOf("", "As you like.", 600),
+	)
+	opts := newOptions(t, dir, p)
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	opts.In, opts.Out = inRead, outWrite
+	done := make(chan error, 1)
+	var ended Ended
+	go func() {
+		var err error
+		ended, err = RunPlain(t.Context(), opts)
+		outWrite.Close()
+		done <- err
+	}()
+	c := &conversation{t: t, in: inWrite, out: bufio.NewReader(outRead)}
+	c.until("Model lab/qwen-coder-7b: 32,768 effective · tools · coding.\n> ")
+	c.type_(`write a \`)
+	c.type_("file")
+	question := c.until("Allow? ")
+	for _, want := range []string{"Tool write: a.txt", "Question: write wants to do this: a.txt", "+meadow", "y: allow once", "a: always allow in this session: edits"} {
+		if !strings.Contains(question, want) {
+			t.Errorf("the question lacks %q:\n%s", want, question)
+		}
+	}
+	c.type_("perhaps")
+	c.until("Allow? ")
+	c.type_("y")
+	answer := c.until("> ")
+	if !strings.Contains(answer, "Thinking.") || !strings.Contains(answer, "It is \uFFFD[2Jwritten.") || !strings.Contains(answer, "Window: 520/32,768 effective 1%.") {
+		t.Errorf("got:\n%s", answer)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "a.txt")); string(text) != "meadow\n" {
+		t.Errorf("the file is %q", text)
+	}
+	if text := p.Requests()[0].Messages[0].Text(); text != "write a \nfile" {
+		t.Errorf("sent %q", text)
+	}
+	c.type_("/effort summit")
+	c.until("Effort summit.\n> ")
+	c.type_("again")
+	c.until("Allow? ")
+	c.type_("n")
+	c.until("As you like.")
+	c.until("> ")
+	c.type_("/sessions")
+	c.until("2 turns")
+	c.until("> ")
+	c.type_("/context")
+	c.until("| conversation |")
+	c.until("> ")
+	c.type_("/quit")
+	rest, _ := io.ReadAll(c.out)
+	c.read.Write(rest)
+	if err := <-done; err != nil || ended.Session == "" {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	if strings.ContainsRune(c.read.String(), 0x1b) {
+		t.Errorf("an escape sequence was written:\n%q", c.read.String())
+	}
+}
+
+// TestPlainEnds: the end of the input leaves, and a question is then refused.
+func TestPlainEnds(t *testing.T) {
+	p := scripted(32768, callOf("1", "write", `{"path":"a.txt","content":"x"}`), llmtest.Say("well"))
+	opts := newOptions(t, t.TempDir(), p)
+	var out strings.Builder
+	opts.In, opts.Out = strings.NewReader("write it\n"), &out
+	if _, err := RunPlain(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"No answer comes any more", "Tool write, denied", "well\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in:\n%s", want, out.String())
+		}
+	}
+}

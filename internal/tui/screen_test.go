@@ -1,0 +1,360 @@
+package tui
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/llm/llmtest"
+	"github.com/drover-dev/drover/internal/tool"
+)
+
+// TestFirstFrame: nothing is waited for before the screen is there.
+func TestFirstFrame(t *testing.T) {
+	p := scripted(32768)
+	p.Hold = make(chan struct{})
+	opts := newOptions(t, t.TempDir(), p)
+	looked := false
+	opts.Connect = func(ctx context.Context) error {
+		looked = true
+		return nil
+	}
+	s := newScreen(t.Context(), newDesk(opts))
+	if lines, _ := s.frameLines(); len(lines) != 24 || looked {
+		t.Errorf("%d lines, looked for engines: %v", len(lines), looked)
+	}
+}
+
+func TestConversation(t *testing.T) {
+	p := scripted(32768, answerOf("Let me think about it", "The answer is **42** and that is it.", 1234))
+	drive(t, newOptions(t, t.TempDir(), p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.shows("lab/qwen-coder-7b", "/32,768 effective", "climb", "ask", "~")
+		d.write("what is it?")
+		d.shows("❯ what is it?")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("❯ what is it?", "▸ thought, 5 words (Ctrl-R opens)", "The answer is 42 and that is it.", "1,254/32,768 effective 3%")
+		d.hides("Let me think", "~1,2")
+		d.press("ctrl+r")
+		d.shows("▾ thought", "Let me think about it")
+		d.press("ctrl+r")
+		d.hides("Let me think")
+		d.press("ctrl+l")
+		d.shows("planned ", "counted 1,234 prompt tokens")
+		d.press("esc", "up")
+		d.shows("❯ what is it?")
+	})
+}
+
+// TestEngineAppears: the UI goes on when an engine is started.
+func TestEngineAppears(t *testing.T) {
+	p := scripted(8192)
+	opts := newOptions(t, t.TempDir(), nil)
+	tries := 0
+	opts.Connect = func(context.Context) error {
+		if tries++; tries == 3 {
+			_, err := opts.Registry.Register(p, "lab")
+			return err
+		}
+		return nil
+	}
+	drive(t, opts, func(d *driver) {
+		d.wait(time.Second)
+		d.shows("no model was found", "no model")
+		d.write("hello")
+		d.press("enter")
+		d.shows("There is no model to send this to yet", "❯ hello")
+		d.wait(2 * lookAgain)
+		d.shows("found lab", "lab/qwen-coder-7b")
+		d.hides("no model was found")
+		if tries != 3 {
+			t.Errorf("looked %d times", tries)
+		}
+	})
+}
+
+// TestNothingIsSentDuringTheHandshake: what is sent meanwhile goes when it is
+// over.
+func TestNothingIsSentDuringTheHandshake(t *testing.T) {
+	p := scripted(32768, llmtest.Say("hello back"))
+	drive(t, newOptions(t, t.TempDir(), p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		p.Hold = make(chan struct{})
+		d.write("/model lab/other")
+		d.press("enter")
+		d.shows("asking lab about other")
+		d.write("hi")
+		d.press("enter")
+		d.shows("sends when it is known")
+		if n := len(p.Requests()); n != 0 {
+			t.Errorf("%d requests during the handshake", n)
+		}
+		d.wait(3 * time.Second) // the probe gives up after two
+		d.shows("hello back")
+		if got := p.Requests()[0].Snapshot.Target.Model; got != "other" {
+			t.Errorf("sent to %s", got)
+		}
+	})
+}
+
+func TestApproval(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "note.txt")
+	if err := os.WriteFile(file, []byte("old line\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	edit := `{"path":"note.txt","old":"old line","new":"new line"}`
+	p := scripted(32768, callOf("c1", "edit", edit), answerOf("", "Done.", 500))
+	drive(t, newOptions(t, dir, p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("change it")
+		d.press("enter")
+		d.wait(50 * time.Millisecond)
+		// Whoever is typing is not answering.
+		for range 5 {
+			d.write("y")
+			d.wait(quiet / 2)
+		}
+		d.shows("a question waits until you stop typing", "❯ yyyyy", "-old line", "+new line")
+		d.wait(2 * quiet)
+		d.shows("edit wants to make this change", "y  allow once", "a  always allow in this session: edits")
+		if text, _ := os.ReadFile(file); string(text) != "old line\n" {
+			t.Fatalf("the file was changed before anybody agreed: %q", text)
+		}
+		d.write("q") // no answer
+		d.shows("y  allow once")
+		d.write("y")
+		d.wait(100 * time.Millisecond)
+		d.shows("✓ edit  note.txt  +1 -1", "Done.", "❯ yyyyy")
+		if text, _ := os.ReadFile(file); string(text) != "new line\n" {
+			t.Errorf("the file is %q", text)
+		}
+	})
+}
+
+// TestLateAnswer: an answer that comes after the cancel runs nothing.
+func TestLateAnswer(t *testing.T) {
+	dir := t.TempDir()
+	p := scripted(32768, callOf("c1", "write", `{"path":"x.txt","content":"x"}`))
+	drive(t, newOptions(t, dir, p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("write it")
+		d.press("enter")
+		d.wait(time.Second)
+		a := d.s.asked()
+		if a == nil {
+			t.Fatal("nobody was asked")
+		}
+		d.press("esc")
+		d.wait(100 * time.Millisecond)
+		d.shows("cancelled", "✗ write  x.txt  not run")
+		d.hides("allow once")
+		a.answer <- tool.AllowOnce // as a key that was on its way would
+		d.wait(100 * time.Millisecond)
+		if _, err := os.Stat(filepath.Join(dir, "x.txt")); err == nil {
+			t.Error("the late answer has written the file")
+		}
+		if d.s.turn != nil {
+			t.Error("the turn still runs")
+		}
+	})
+}
+
+func TestQueueAndCancel(t *testing.T) {
+	p := scripted(32768, llmtest.Hang("begun "), llmtest.Say("second"))
+	drive(t, newOptions(t, t.TempDir(), p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("one")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.write("two")
+		d.press("enter")
+		d.write("three")
+		d.press("enter")
+		d.shows("begun", "queued: two", "queued: three", "Esc cancels")
+		d.press("esc")
+		d.wait(200 * time.Millisecond)
+		d.shows("cancelled", "❯ two", "  three")
+		d.hides("queued:")
+		d.press("ctrl+c")
+		d.shows("press Ctrl-C again to leave")
+		d.hides("three")
+		d.wait(leaveTime + time.Second)
+		d.hides("press Ctrl-C")
+		d.press("ctrl+c", "ctrl+c")
+		if d.settle(); !d.quit {
+			t.Error("Ctrl-C twice does not leave")
+		}
+	})
+}
+
+func TestSteer(t *testing.T) {
+	release := make(chan struct{})
+	p := scripted(32768)
+	p.Answer = func(n int, _ *llm.Request) llmtest.Answer {
+		if n == 0 {
+			a := callOf("c1", "read", `{"path":"none.txt"}`)
+			a.Wait = func(context.Context) { <-release }
+			return a
+		}
+		return llmtest.Say("as you say")
+	}
+	drive(t, newOptions(t, t.TempDir(), p), func(d *driver) {
+		release = make(chan struct{})
+		d.wait(100 * time.Millisecond)
+		d.write("go")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.write("rather left")
+		d.press("ctrl+s")
+		d.shows("with the next request: rather left")
+		release <- struct{}{}
+		d.wait(200 * time.Millisecond)
+		d.shows("↳ rather left", "as you say")
+		d.hides("with the next request")
+		last := p.Requests()[1].Messages
+		if m := last[len(last)-1]; m.Text() != "rather left" || !m.Continuation {
+			t.Errorf("the second request ends with %+v", m)
+		}
+	})
+}
+
+// TestTrimNotice: one line below the prompt, and later steps change it.
+func TestTrimNotice(t *testing.T) {
+	drive(t, newOptions(t, t.TempDir(), scripted(32768, llmtest.Hang(""))), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("go on")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		for _, text := range []string{"1 text shortened", "3 texts shortened"} {
+			d.send(batch{{agent.Notice{Kind: agent.NoticeTrim, Text: "to fit the window: " + text}, time.Now()}})
+		}
+		d.shows("❯ go on\n  ✂ to fit the window: 3 texts shortened")
+		d.hides("1 text shortened")
+		d.press("esc")
+		d.wait(100 * time.Millisecond)
+	})
+}
+
+// TestNothingRawReachesTheTerminal: whatever a model, a tool or an engine says,
+// the terminal gets text and colours.
+func TestNothingRawReachesTheTerminal(t *testing.T) {
+	const evil = "\x1b[2J\x1b]0;title\x07\x1b[31mred\x9b1m\u202egnp\u200b\x00\r\x08"
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "evil.txt"), []byte(evil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := scripted(32768,
+		callOf("c1", "shell", `{"command":"printf '\\033[2J\\033]0;x\\007\\033[31mred'; echo `+"\u202e"+`"}`),
+		callOf("c2", "read", `{"path":"evil\u001b[2J.txt"}`),
+		callOf("c3", "nonsense\x1b[2J", `{"x":"\u001b[2J"}`),
+		answerOf(evil, evil+" `"+evil+"` | "+evil, 10),
+		llmtest.Fail(llm.Errorf(llm.CodeInvalidRequest, "the engine says %s", evil)),
+	)
+	opts := newOptions(t, dir, p)
+	opts.Mode = tool.ModeFull
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		for range 2 {
+			d.send(tea.PasteMsg{Content: evil + "go"})
+			d.press("enter")
+			d.wait(time.Second)
+		}
+		d.press("ctrl+r")
+		d.press("ctrl+home")
+		d.check() // and every frame before
+		d.press("ctrl+l")
+		d.check()
+		var all strings.Builder
+		for _, e := range append(d.s.transcript.items, d.s.log.items...) {
+			lines := e.lines(80, true)
+			checkLines(t, lines, 80)
+			all.WriteString(strings.Join(lines, "\n"))
+		}
+		if !strings.Contains(all.String(), "red") || !strings.Contains(all.String(), "the engine says") {
+			t.Error("the texts themselves are not shown")
+		}
+	})
+}
+
+func TestSessions(t *testing.T) {
+	p := scripted(32768, llmtest.Say("first answer"), llmtest.Say("second answer"))
+	opts := newOptions(t, t.TempDir(), p)
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("first prompt")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		first := d.s.bench.id
+		d.write("/model lab/brook-7b")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("model lab/brook-7b")
+		d.write("/new")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.hides("first answer")
+		d.shows("lab/brook-7b") // the model stays
+		d.write("/sessions")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("Session", "first prompt", "1 turn")
+		d.write("zzz")
+		d.shows("nothing matches")
+		d.press("ctrl+u")
+		d.write("first")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("❯ first prompt", "first answer", "session "+first, "lab/qwen-coder-7b")
+		if infos, err := opts.Sessions.List(nil); err != nil || len(infos) != 1 {
+			t.Errorf("the empty session is still there: %v, %v", infos, err)
+		}
+	})
+}
+
+func TestPickers(t *testing.T) {
+	p := scripted(32768)
+	opts := newOptions(t, t.TempDir(), p)
+	dead := &llmtest.Provider{Route: "dead", Name: "Dead", ListErr: llm.Errorf(llm.CodeTransport, "dead: connection refused")}
+	if _, err := opts.Registry.Register(dead, "dead"); err != nil {
+		t.Fatal(err)
+	}
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.press("ctrl+o")
+		d.wait(50 * time.Millisecond)
+		frame := d.frame()
+		coder, other := strings.Index(frame, "● qwen-coder-7b"), strings.Index(frame, "  brook-7b")
+		if coder < 0 || other < coder {
+			t.Errorf("the coding model is not first and current:\n%s", frame)
+		}
+		d.shows("Lab", "Dead", "connection refused", "coding")
+		d.write("brook-7b")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("model lab/brook-7b: 32,768 effective · tools")
+		d.press("ctrl+t")
+		d.shows("Effort", "graze", "summit", "temperature 0.7")
+		d.write("sum")
+		d.press("enter")
+		d.shows("effort summit")
+		if e := d.s.bench.selector.Effort(); e != llm.Summit {
+			t.Errorf("the effort is %s", e)
+		}
+		d.press("shift+tab")
+		if m := d.s.mode(); m != tool.ModeEdit {
+			t.Errorf("the mode is %s", m)
+		}
+		d.write("/mode full")
+		d.press("enter")
+		d.shows("full")
+	})
+}
