@@ -270,11 +270,8 @@ func (a *app) engine(route string) *engine.Engine {
 // default. note tells the person when drover chose.
 func (a *app) choose(ctx context.Context, configured llm.Target) (t llm.Target, note string, err error) {
 	if !configured.IsZero() {
-		if err := a.named(configured.Provider); err != nil {
+		if err := a.provided(configured.Provider); err != nil {
 			return llm.Target{}, "", err
-		}
-		if _, err := a.registry.Lookup(configured.Provider); err != nil {
-			return llm.Target{}, "", a.unknownProvider(configured.Provider)
 		}
 		return configured, "", nil
 	}

@@ -27,6 +27,7 @@ type flags struct {
 }
 
 func newRoot(a *app) *cobra.Command {
+	var ui uiOptions
 	root := &cobra.Command{
 		Use:   "drover",
 		Short: "Any editor or terminal, any language model, and the truth about what was sent",
@@ -35,15 +36,19 @@ first. It plans every request against the model's real window, asks the engine
 what the model supports and sends nothing that was not proven, and keeps a log
 from which every request can be rebuilt.
 
+Without a command it opens a conversation in the current folder, in the terminal
+(docs/terminal.md shows the keys; /help shows them there).
+
 Without configuration it finds Ollama, llama.cpp, LM Studio, oMLX, vMLX, vLLM
 and SGLang on their default ports. "drover demo" needs no engine at all.`,
 		Args:              noArguments,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.ui(cmd.Context(), &ui) },
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.openLog() },
 	}
 	root.SuggestionsMinimumDistance = 2
+	a.uiFlags(root, &ui)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w (see %s --help)", err, cmd.CommandPath())
 	})

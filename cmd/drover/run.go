@@ -171,8 +171,10 @@ type opened struct {
 	state  *session.State
 	dir    string // that tools work in
 	target llm.Target
-	effort llm.Effort
-	notes  []string
+	// restored says that the target is the one that the session used last.
+	restored bool
+	effort   llm.Effort
+	notes    []string
 }
 
 // openSession opens a session to go on with, or makes one. The command line
@@ -190,24 +192,42 @@ func (a *app) openSession(ctx context.Context, s *settings, id string) (*opened,
 	if err := a.chooseFor(ctx, o, s.target); err != nil {
 		return nil, err
 	}
+	return o, a.create(o)
+}
+
+// create makes a new session, in memory where it cannot be saved.
+func (a *app) create(o *opened) (err error) {
 	create := &session.CreateOptions{Program: version()}
 	if o.log, err = a.sessions().Create(o.dir, create); err != nil {
 		o.notes = append(o.notes, "the session is kept in memory only: "+err.Error())
 		if o.log, err = session.NewStore("").Create(o.dir, create); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	o.state = o.log.NewState()
+	return nil
+}
+
+func (a *app) resume(ctx context.Context, s *settings, name string) (*opened, error) {
+	o, err := a.openSaved(s, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.chooseFor(ctx, o, o.target); err != nil {
+		return nil, errors.Join(err, o.log.Close())
+	}
 	return o, nil
 }
 
-func (a *app) resume(ctx context.Context, s *settings, name string) (_ *opened, err error) {
+// openSaved opens a session to go on with, with the target that it shall have; no
+// engine is looked at.
+func (a *app) openSaved(s *settings, name string) (_ *opened, err error) {
 	store := a.sessions()
 	id, err := resolveSession(store, name)
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{effort: s.effort}
+	o := &opened{effort: s.effort, target: s.target}
 	if o.log, err = store.OpenForAppend(id); err != nil {
 		return nil, &statusError{status: exitUsage, err: err}
 	}
@@ -225,17 +245,13 @@ func (a *app) resume(ctx context.Context, s *settings, name string) (_ *opened, 
 	if err := o.enter(o.state.CWD); err != nil {
 		return nil, err
 	}
-	wanted := s.target
 	if h := o.state.Header; h != nil {
 		if !s.flagTarget {
-			wanted = h.Snapshot.Target
+			o.target, o.restored = h.Snapshot.Target, true
 		}
 		if !s.flagEffort {
 			o.effort = h.Snapshot.Effort
 		}
-	}
-	if err := a.chooseFor(ctx, o, wanted); err != nil {
-		return nil, err
 	}
 	return o, nil
 }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/drover-dev/drover/internal/config"
+	"github.com/drover-dev/drover/internal/tui"
+)
+
+// uiOptions are the flags of the terminal UI alone.
+type uiOptions struct {
+	resume string
+	plain  bool
+}
+
+func (a *app) uiFlags(cmd *cobra.Command, o *uiOptions) {
+	a.engineFlags(cmd)
+	a.turnFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.resume, "resume", "", "go on with the session `ID` (its beginning is enough; alone, or last: the newest of this folder)")
+	f.Lookup("resume").NoOptDefVal = lastSession
+	f.BoolVar(&o.plain, "plain", false, "lines alone: no colour, no moving cursor (for screen readers; also where TERM is dumb)")
+}
+
+// ui opens a conversation in the terminal.
+func (a *app) ui(ctx context.Context, o *uiOptions) error {
+	if !isTerminal(a.stdin) || !isTerminal(a.stdout) {
+		return usageError("drover alone opens a conversation, and needs a terminal for that. " +
+			"Without one, drover run PROMPT runs one turn; drover --help lists the commands")
+	}
+	s, err := a.settings()
+	if err != nil {
+		return err
+	}
+	opts := &tui.Options{
+		In: a.stdin, Out: a.stdout, Environ: config.Environment(),
+		Registry: &a.registry, Targets: &a.targets,
+		Connect: a.connect, NoModel: a.noModel, Provided: a.provided,
+		Sessions: a.sessions(), Resume: o.resume, Mode: s.mode, Agent: a.agentOptions(s), Explain: explain,
+	}
+	opts.Open = func(id string) (*tui.Session, error) { return a.openForUI(s, opts, id) }
+	show := tui.Run
+	if o.plain || slices.Contains(opts.Environ, "TERM=dumb") {
+		show = tui.RunPlain
+	}
+	ended, err := show(ctx, opts)
+	if ended.Session != "" {
+		fmt.Fprintf(a.stderr, "drover --resume=%s goes on with this session\n", ended.Session)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return exit(exitCancelled)
+	}
+	return err
+}
+
+func (a *app) openForUI(s *settings, opts *tui.Options, id string) (*tui.Session, error) {
+	var o *opened
+	var err error
+	if id != "" {
+		o, err = a.openSaved(s, id)
+	} else {
+		o = &opened{effort: s.effort, target: s.target}
+		if o.dir, err = workDir(); err == nil {
+			err = a.create(o)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if n := sandboxNotice(opts.Agent.Sandbox.State(), s.mode); n != "" {
+		o.notes = append(o.notes, n)
+	}
+	return &tui.Session{
+		Log: o.log, State: o.state, Dir: o.dir, Target: o.target, Restored: o.restored, Effort: o.effort, Notes: o.notes,
+	}, nil
+}
+
+// provided says why a route has no provider.
+func (a *app) provided(route string) error {
+	if err := a.named(route); err != nil {
+		return err
+	}
+	if _, err := a.registry.Lookup(route); err != nil {
+		return a.unknownProvider(route)
+	}
+	return nil
+}
