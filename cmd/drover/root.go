@@ -41,7 +41,7 @@ Without a command it opens a conversation in the current folder, in the terminal
 
 Without configuration it finds Ollama, llama.cpp, LM Studio, oMLX, vMLX, vLLM
 and SGLang on their default ports. "drover demo" needs no engine at all.`,
-		Args:              noArguments,
+		Args:              func(cmd *cobra.Command, args []string) error { return ui.arguments(cmd, args) },
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.ui(cmd.Context(), &ui) },

@@ -27,6 +27,15 @@ func (a *app) uiFlags(cmd *cobra.Command, o *uiOptions) {
 	f.BoolVar(&o.plain, "plain", false, "lines alone: no colour, no moving cursor (for screen readers; also where TERM is dumb)")
 }
 
+// arguments takes the ID of --resume ID, which to the flags is a word of its own.
+func (o *uiOptions) arguments(cmd *cobra.Command, args []string) error {
+	if o.resume == lastSession && len(args) == 1 {
+		o.resume = args[0]
+		return nil
+	}
+	return noArguments(cmd, args)
+}
+
 // ui opens a conversation in the terminal.
 func (a *app) ui(ctx context.Context, o *uiOptions) error {
 	if !isTerminal(a.stdin) || !isTerminal(a.stdout) {
@@ -50,7 +59,7 @@ func (a *app) ui(ctx context.Context, o *uiOptions) error {
 	}
 	ended, err := show(ctx, opts)
 	if ended.Session != "" {
-		fmt.Fprintf(a.stderr, "drover --resume=%s goes on with this session\n", ended.Session)
+		fmt.Fprintf(a.stderr, "drover --resume %s goes on with this session\n", ended.Session)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return exit(exitCancelled)
