@@ -85,7 +85,7 @@ func (a *app) openForUI(s *settings, opts *tui.Options, id string) (*tui.Session
 		o.notes = append(o.notes, n)
 	}
 	return &tui.Session{
-		Log: o.log, State: o.state, Dir: o.dir, Target: o.target, Restored: o.restored, Effort: o.effort, Notes: o.notes,
+		Log: o.log, State: o.state, Dir: o.dir, Target: o.target, Restored: o.restored, Named: s.flagTarget, Effort: o.effort, Notes: o.notes,
 	}, nil
 }
 

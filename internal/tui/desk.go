@@ -53,6 +53,7 @@ type bench struct {
 	selector *target.Selector
 	wanted   llm.Target
 	restored bool
+	named    bool
 	notes    []string
 	messages []llm.Message // that the session began with
 	trim     string        // the trim notice of its last turn
@@ -83,7 +84,7 @@ func (d *desk) openSession(id string) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{
-		id: s.Log.ID(), dir: s.Dir, saved: !s.Log.InMemory(), wanted: s.Target, restored: s.Restored, notes: s.Notes,
+		id: s.Log.ID(), dir: s.Dir, saved: !s.Log.InMemory(), wanted: s.Target, restored: s.Restored, named: s.Named, notes: s.Notes,
 		selector: target.NewSelector(d.opts.Registry, d.opts.Targets, s.Effort),
 		messages: s.State.Messages, began: s.State.Turns > 0,
 	}
@@ -157,7 +158,10 @@ func (d *desk) choose(b *bench, listings []catalog.Listing) (t llm.Target, note 
 		if missing == nil {
 			return wanted, "", nil
 		}
-		if b.restored && len(d.opts.Registry.Providers()) > 0 {
+		switch others := len(d.opts.Registry.Providers()) > 0; {
+		case others && b.named:
+			return llm.Target{}, "", missing
+		case others && b.restored:
 			return llm.Target{}, "", fmt.Errorf("this session used %s: %w", wanted, missing)
 		}
 	}

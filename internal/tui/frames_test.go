@@ -166,11 +166,12 @@ func (l *lineItem) lines(width int, _ bool) []string {
 func TestScrolling(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		tr := newTranscript()
+		tr.tight = rapid.Bool().Draw(r, "tight")
 		tr.resize(80, rapid.IntRange(1, 12).Draw(r, "height"))
 		var all []string
 		add := func() {
 			l := &lineItem{len(tr.items), rapid.IntRange(1, 9).Draw(r, "lines")}
-			if len(all) > 0 {
+			if len(all) > 0 && !tr.tight {
 				all = append(all, "")
 			}
 			all = append(all, l.lines(80, false)...)

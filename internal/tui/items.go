@@ -36,7 +36,10 @@ func (p *prompt) lines(width int, _ bool) []string {
 // answer is what the model said.
 type answer struct{ stream }
 
-func (a *answer) lines(width int, _ bool) []string { return a.render(width) }
+func (a *answer) lines(width int, _ bool) []string { return a.render(min(width, proseWidth)) }
+
+// proseWidth is how wide prose gets at most: longer lines are hard to read.
+const proseWidth = 120
 
 // thought is what the model thought, folded into one line.
 type thought struct {
@@ -59,7 +62,7 @@ func (t *thought) lines(width int, details bool) []string {
 	}
 	lines := []string{oneLine(width, run{"▾ " + what, magenta}, run{", " + words, faint})}
 	text := strings.TrimSpace(t.text.String())
-	return append(lines, paragraph(width, run{"  ", 0}, run{"  ", 0}, run{text, faint | italic})...)
+	return append(lines, paragraph(min(width, proseWidth), run{"  ", 0}, run{"  ", 0}, run{text, faint | italic})...)
 }
 
 // note is something that drover says.
@@ -102,7 +105,9 @@ func (n *note) lines(width int, _ bool) []string {
 // report is an answer of a command: Markdown.
 type report struct{ source string }
 
-func (r *report) lines(width int, _ bool) []string { return renderMarkdown(r.source, width) }
+func (r *report) lines(width int, _ bool) []string {
+	return renderMarkdown(r.source, min(width, proseWidth))
+}
 
 // welcome is the first thing that is shown.
 type welcome struct{ dir, session string }

@@ -51,9 +51,11 @@ type Session struct {
 	// Dir is the folder that tools work in.
 	Dir string
 	// Target is the model to use, zero to choose one. Restored says that it is the
-	// one that the session used last.
+	// one that the session used last, Named that the person asked for it: then no
+	// other takes its place.
 	Target   llm.Target
 	Restored bool
+	Named    bool
 	Effort   llm.Effort
 	// Notes are for the person.
 	Notes []string

@@ -130,10 +130,12 @@ const (
 )
 
 func newScreen(ctx context.Context, d *desk) *screen {
-	return &screen{
+	s := &screen{
 		desk: d, life: ctx, now: time.Now, width: 80, height: 24,
 		transcript: newTranscript(), log: newTranscript(),
 	}
+	s.log.tight = true
+	return s
 }
 
 // Init implements [tea.Model]. The first frame is drawn without waiting for any

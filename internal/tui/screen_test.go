@@ -81,6 +81,33 @@ func TestEngineAppears(t *testing.T) {
 	})
 }
 
+// TestWhoseProviderIsMissing: a model that the person named is waited for, and
+// one of the configuration is replaced, which is said.
+func TestWhoseProviderIsMissing(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		opts := newOptions(t, t.TempDir(), scripted(8192))
+		open := opts.Open
+		opts.Open = func(id string) (*Session, error) {
+			s, err := open(id)
+			s.Target, s.Named = llm.Target{Provider: "away", Model: "m"}, named
+			return s, err
+		}
+		drive(t, opts, func(d *driver) {
+			d.wait(100 * time.Millisecond)
+			if !named {
+				d.shows("away/m has no provider here; this session uses lab/qwen-coder-7b.", "8,192 effective")
+				return
+			}
+			d.shows(`no provider "away"`, "no model")
+			if _, err := opts.Registry.Register(&llmtest.Provider{Route: "away"}, "away"); err != nil {
+				t.Fatal(err)
+			}
+			d.wait(2 * lookAgain)
+			d.shows("found away", "away/m")
+		})
+	}
+}
+
 // TestNothingIsSentDuringTheHandshake: what is sent meanwhile goes when it is
 // over.
 func TestNothingIsSentDuringTheHandshake(t *testing.T) {

@@ -7,6 +7,7 @@ type transcript struct {
 	items  []*entry
 	width  int
 	height int
+	tight  bool // no empty lines between items
 
 	// Unless the end is followed, line top of the item at is the first one shown.
 	following bool
@@ -64,6 +65,9 @@ func (t *transcript) size(i int) int { return len(t.items[i].render(t.width)) + 
 // gap is how many empty lines are behind an item: single lines of what drover
 // does stand close together.
 func (t *transcript) gap(i int) int {
+	if t.tight {
+		return 0
+	}
 	if i+1 < len(t.items) && stacked(t.items[i].item) && stacked(t.items[i+1].item) && len(t.items[i].render(t.width)) == 1 {
 		return 0
 	}
@@ -80,7 +84,10 @@ func stacked(i item) bool {
 
 // bottom is the position at which the end is just shown.
 func (t *transcript) bottom() (at, top int) {
-	left := t.height + 1 // the empty line behind the last item is not shown
+	left := t.height
+	if !t.tight {
+		left++ // the empty line behind the last item is not shown
+	}
 	for at = len(t.items) - 1; at >= 0; at-- {
 		n := t.size(at)
 		if n >= left {
