@@ -64,9 +64,8 @@ func (s *screen) event(what any, at time.Time) tea.Cmd {
 	case agent.Retrying:
 		s.closeParts(at)
 		text := fmt.Sprintf("%s; trying again in %s", strings.TrimSuffix(ev.Err.Message, "."), short(ev.Wait))
-		s.say(noteWarning, text)
+		s.retrying(text, ev.Attempt)
 		s.note(at, noteWarning, text)
-		t.setState("waiting to try again")
 	case agent.Usage:
 		s.usage(ev, at)
 	case agent.End:
@@ -77,6 +76,22 @@ func (s *screen) event(what any, at time.Time) tea.Cmd {
 		s.withdraw(ev.callID)
 	}
 	return nil
+}
+
+// retrying shows that a request is sent again: one line, however often.
+func (s *screen) retrying(text string, attempt int) {
+	t := s.turn
+	t.setState("waiting to try again")
+	if attempt > 1 {
+		text += fmt.Sprintf(" (%d tries)", attempt)
+	}
+	items := s.transcript.items
+	if last := len(items) - 1; last >= 0 && items[last] == t.retry {
+		t.retry.item = &note{text: text, kind: noteWarning}
+		t.retry.touch()
+		return
+	}
+	t.retry = s.say(noteWarning, text)
 }
 
 func (t *turn) setState(text string) {

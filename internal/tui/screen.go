@@ -66,6 +66,7 @@ type turn struct {
 	thinking   time.Time
 	cards      map[string]*entry
 	steering   []queued // given to the turn and not taken yet
+	retry      *entry   // the line that says that a request is sent again
 	store      string   // the newest notice about saving
 
 	sent, first, last time.Time // of the request: sent, its first and last piece

@@ -312,6 +312,32 @@ func TestNothingRawReachesTheTerminal(t *testing.T) {
 	})
 }
 
+// TestRetries: one line tells of them, and every way to fail what to do.
+func TestRetries(t *testing.T) {
+	p := scripted(32768,
+		llmtest.Fail(llm.Errorf(llm.CodeServer, "lab: busy")), llmtest.Fail(llm.Errorf(llm.CodeServer, "lab: busy")), llmtest.Say("at last"),
+		llmtest.Fail(llm.Errorf(llm.CodeAuth, "lab: wrong key")),
+	)
+	opts := newOptions(t, t.TempDir(), p)
+	opts.Explain = func(err error) string { return err.Error() + "\n  Name another key." }
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("go")
+		d.press("enter")
+		d.wait(5 * time.Second)
+		d.shows("! lab: busy; trying again in", "(2 tries)", "at last")
+		if n := strings.Count(d.frame(), "busy"); n != 1 {
+			t.Errorf("%d lines about it", n)
+		}
+		d.write("and again")
+		d.press("enter")
+		d.wait(time.Second)
+		d.shows("✗ lab: wrong key\n    Name another key.")
+		d.press("ctrl+l")
+		d.shows("lab: busy", "wrong key")
+	})
+}
+
 func TestSessions(t *testing.T) {
 	p := scripted(32768, llmtest.Say("first answer"), llmtest.Say("second answer"))
 	opts := newOptions(t, t.TempDir(), p)
