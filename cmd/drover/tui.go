@@ -24,6 +24,9 @@ func (a *app) uiFlags(cmd *cobra.Command, o *uiOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.resume, "resume", "", "go on with the session `ID` (its beginning is enough; alone, or last: the newest of this folder)")
 	f.Lookup("resume").NoOptDefVal = lastSession
+	if err := cmd.RegisterFlagCompletionFunc("resume", a.completeSessions); err != nil {
+		panic(err) // the flag does not exist: a mistake in this function
+	}
 	f.BoolVar(&o.plain, "plain", false, "lines alone: no colour, no moving cursor (for screen readers; also where TERM is dumb)")
 }
 

@@ -230,7 +230,13 @@ func (s *screen) fail(err error) *entry { return s.say(noteError, s.desk.opts.Ex
 // note writes a line of the activity log.
 func (s *screen) note(at time.Time, kind noteKind, text string) {
 	s.log.add(&note{text: at.Format("15:04:05") + "  " + text, kind: kind})
+	if n := len(s.log.items) - maxLog; n > 0 {
+		s.log.items = s.log.items[n:]
+	}
 }
+
+// maxLog is how many lines the activity log keeps.
+const maxLog = 5000
 
 func (s *screen) openSession(id string) tea.Cmd {
 	return func() tea.Msg {
@@ -252,7 +258,7 @@ func (s *screen) opened(o opened) tea.Cmd {
 	}
 	before := s.bench
 	b := o.bench
-	s.bench, s.snapshot, s.meter, s.queued = b, llm.Snapshot{}, meter{}, nil
+	s.bench, s.snapshot, s.meter, s.queued, s.pending = b, llm.Snapshot{}, meter{}, nil, false
 	s.transcript.items, s.transcript.following = nil, true
 	id := ""
 	if b.began {
