@@ -15,66 +15,95 @@ import (
 	"github.com/drover-dev/drover/internal/session"
 )
 
-// TestScreenOnATerminal: the binary shows its screen on a terminal, and leaves it
-// as it was.
-func TestScreenOnATerminal(t *testing.T) {
+// screen is the binary on a terminal of 80 columns.
+type screen struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	person  *os.File
+	program *os.File
+	shown   strings.Builder
+	seen    int // of shown
+}
+
+// showScreen starts drover in dir with a home of its own.
+func showScreen(t *testing.T, home, dir string, args ...string) *screen {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := t.TempDir()
-	drover := filepath.Join(home, "drover")
+	drover := filepath.Join(t.TempDir(), "drover")
 	if err := os.Symlink(exe, drover); err != nil {
 		t.Fatal(err)
 	}
+	s := &screen{t: t, cmd: exec.Command(drover, args...)}
+	s.person, s.program = pseudoTerminal(t)
+	if err := unix.IoctlSetWinsize(int(s.program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Dir = dir
+	s.cmd.Env = []string{"HOME=" + home, "TERM=xterm-256color", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = s.program, s.program, s.program
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hung := time.AfterFunc(2*time.Minute, func() { _ = s.cmd.Process.Kill() }) // then its status is wrong
+	t.Cleanup(func() { hung.Stop() })
+	return s
+}
+
+// until reads until a text is written behind what was read before.
+func (s *screen) until(text string) {
+	s.t.Helper()
+	buf := make([]byte, 4096)
+	for {
+		if i := strings.Index(s.shown.String()[s.seen:], text); i >= 0 {
+			s.seen += i + len(text)
+			return
+		}
+		n, err := s.person.Read(buf)
+		if err != nil {
+			s.t.Fatalf("%v before %q; written:\n%q", err, text, s.shown.String()[s.seen:])
+		}
+		s.shown.Write(buf[:n])
+	}
+}
+
+func (s *screen) write(text string) {
+	s.t.Helper()
+	if _, err := s.person.WriteString(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// leave presses Ctrl-C twice and checks what is left of the terminal.
+func (s *screen) leave() {
+	s.t.Helper()
+	s.write("\x03\x03")
+	s.until("goes on with this session")
+	if err := s.cmd.Wait(); err != nil {
+		s.t.Error(err)
+	}
+	if !echoes(s.t, s.program) {
+		s.t.Error("the terminal is left without echo")
+	}
+	if on, off := strings.Count(s.shown.String(), "\x1b[?1049h"), strings.Count(s.shown.String(), "\x1b[?1049l"); on != 1 || off != 1 {
+		s.t.Errorf("the second screen was entered %d and left %d times", on, off)
+	}
+}
+
+// TestScreenOnATerminal: the binary shows its screen on a terminal, and leaves it
+// as it was.
+func TestScreenOnATerminal(t *testing.T) {
+	home := t.TempDir()
 	engine := enginetest.New(t, &enginetest.Options{Preset: "ollama", Models: []enginetest.Model{{ID: "brook-7b", Window: 32768, Tools: true}}})
 	engine.Script(enginetest.Answer{Text: "The meadow is green."})
-	person, program := pseudoTerminal(t)
-	if err := unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(drover, "--url", engine.URL, "--preset", "ollama")
-	cmd.Env = []string{"HOME=" + home, "TERM=xterm-256color", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	hung := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // then its status is wrong
-	defer hung.Stop()
-	var shown strings.Builder
-	until := func(text string) {
-		t.Helper()
-		buf := make([]byte, 4096)
-		for !strings.Contains(shown.String(), text) {
-			n, err := person.Read(buf)
-			if err != nil {
-				t.Fatalf("%v before %q; shown:\n%q", err, text, shown.String())
-			}
-			shown.Write(buf[:n])
-		}
-	}
-	write := func(text string) {
-		t.Helper()
-		if _, err := person.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	until("ollama/brook-7b")
-	until("effective")
-	write("what colour is it?\r")
-	until("The meadow is green.")
-	write("\x03\x03")
-	until("goes on with this session")
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-	if !echoes(t, program) {
-		t.Error("the terminal is left without echo")
-	}
-	if on, off := strings.Count(shown.String(), "\x1b[?1049h"), strings.Count(shown.String(), "\x1b[?1049l"); on != 1 || off != 1 {
-		t.Errorf("the second screen was entered %d and left %d times", on, off)
-	}
+	s := showScreen(t, home, t.TempDir(), "--url", engine.URL, "--preset", "ollama")
+	s.until("ollama/brook-7b")
+	s.write("what colour is it?\r")
+	s.until("The meadow is green.")
+	s.leave()
 	store := session.NewStore(filepath.Join(home, ".local", "state", "drover", "sessions"))
 	if infos, err := store.List(nil); err != nil || len(infos) != 1 || infos[0].Turns != 1 {
 		t.Errorf("sessions %+v, %v", infos, err)
