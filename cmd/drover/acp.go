@@ -72,8 +72,8 @@ func (a *app) ready(ctx context.Context) error {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	if a.discovery != nil && len(a.registry.Providers()) == 0 {
-		return errors.New(strings.ReplaceAll(a.discovery.String(), "\n", "; "))
+	if seen := a.discovered(); seen != nil && len(a.registry.Providers()) == 0 {
+		return errors.New(strings.ReplaceAll(seen.String(), "\n", "; "))
 	}
 	return nil
 }

@@ -194,6 +194,13 @@ func (a *app) connect(ctx context.Context) error {
 	return nil
 }
 
+// discovered is what the last search for engines saw, nil if there was none.
+func (a *app) discovered() *engine.Discovery {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.discovery
+}
+
 // flagEngine is the engine that --url and --preset name.
 func (a *app) flagEngine() (config.Engine, error) {
 	route, err := a.urlRoute()

@@ -106,9 +106,9 @@ func (a *app) noModel(listings []catalog.Listing) error {
 			fmt.Fprintf(&b, "\n  %s: only models that are not for chat. Name one with --model to use it all the same.", l.Provider.ID)
 		}
 	}
-	if a.discovery != nil && len(a.discovery.Found) == 0 {
+	if seen := a.discovered(); seen != nil && len(seen.Found) == 0 {
 		b.WriteString("\n  Looked at the default ports of this machine:\n    ")
-		b.WriteString(strings.ReplaceAll(a.discovery.String(), "\n", "\n    "))
+		b.WriteString(strings.ReplaceAll(seen.String(), "\n", "\n    "))
 		b.WriteString("\n  Start an engine (ollama serve; llama-server -m MODEL.gguf), or name one with --url URL --preset PRESET." +
 			"\n  drover demo shows everything without an engine.")
 	}

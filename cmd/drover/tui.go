@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +58,7 @@ func (a *app) ui(ctx context.Context, o *uiOptions) error {
 	}
 	opts.Open = func(id string) (*tui.Session, error) { return a.openForUI(s, opts, id) }
 	show := tui.Run
-	if o.plain || slices.Contains(opts.Environ, "TERM=dumb") {
+	if o.plain || dumb(opts.Environ) {
 		show = tui.RunPlain
 	}
 	ended, err := show(ctx, opts)
@@ -68,6 +69,16 @@ func (a *app) ui(ctx context.Context, o *uiOptions) error {
 		return exit(exitCancelled)
 	}
 	return err
+}
+
+// dumb reports whether a terminal can show lines alone.
+func dumb(environ []string) bool {
+	for _, e := range environ {
+		if name, value, _ := strings.Cut(e, "="); name == "TERM" && value != "" {
+			return value == "dumb"
+		}
+	}
+	return runtime.GOOS != "windows" // whose consoles need no name
 }
 
 func (a *app) openForUI(s *settings, opts *tui.Options, id string) (*tui.Session, error) {

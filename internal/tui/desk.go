@@ -30,6 +30,10 @@ type desk struct {
 	// sandboxed says that commands are confined while the mode is not full.
 	sandboxed bool
 
+	// looking is held by everybody who looks for engines, and by close for good.
+	looking sync.RWMutex
+	closed  bool
+
 	mu   sync.Mutex
 	open *bench
 }
@@ -122,8 +126,12 @@ func (d *desk) shut(b *bench) error {
 	return err
 }
 
-// close ends everything. No turn may run any more.
+// close ends everything. No turn may run any more, and whoever looks for engines
+// is waited for.
 func (d *desk) close() error {
+	d.looking.Lock()
+	d.closed = true
+	d.looking.Unlock()
 	d.mu.Lock()
 	b := d.open
 	d.open = nil
@@ -143,6 +151,11 @@ func (d *desk) ended() Ended {
 
 // look finds the engines and lists their models.
 func (d *desk) look(ctx context.Context) ([]catalog.Listing, error) {
+	d.looking.RLock()
+	defer d.looking.RUnlock()
+	if d.closed {
+		return nil, context.Canceled
+	}
 	if err := d.opts.Connect(ctx); err != nil {
 		return nil, err
 	}

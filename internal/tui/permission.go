@@ -67,6 +67,7 @@ func (s *screen) arm(a *ask) tea.Cmd {
 		return s.armLater(a)
 	}
 	a.ready = true
+	s.chooser, s.completion = nil, completion{}
 	return nil
 }
 
