@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
@@ -65,6 +66,9 @@ type bench struct {
 }
 
 func newDesk(opts *Options) *desk {
+	if opts.Agent.Logger == nil {
+		opts.Agent.Logger = slog.New(slog.DiscardHandler)
+	}
 	return &desk{
 		opts: opts, gate: tool.NewGate(opts.Mode), events: make(chan event, maxEvents), over: make(chan struct{}),
 		sandboxed: opts.Agent.Sandbox.State().Active(),
@@ -227,6 +231,12 @@ func (d *desk) turn(ctx context.Context, b *bench, parts []llm.Part) {
 	d.mu.Lock()
 	b.began = true
 	d.mu.Unlock()
+	defer func() {
+		if failure := recover(); failure != nil {
+			d.opts.Agent.Logger.Error("tui: turn", "panic", failure)
+			d.emit(agent.End{Reason: agent.EndError, Err: errors.New("drover failed in this turn; what was said is kept. --log-file tells more")})
+		}
+	}()
 	for ev := range b.agent.Turn(ctx, parts) {
 		d.emit(ev)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/llm"
 )
 
@@ -128,8 +129,8 @@ func (t *transcript) replay(messages []llm.Message, trim string) {
 		m := &messages[i]
 		switch m.Role {
 		case llm.User:
-			if m.Continuation && m.Text() == "" {
-				continue // images that a tool returned
+			if agent.IsNote(m) {
+				continue
 			}
 			p := &prompt{text: m.Text(), images: imageNames(m.Parts), steers: m.Continuation}
 			t.add(p)

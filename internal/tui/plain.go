@@ -364,8 +364,8 @@ func (p *plain) replay() {
 		m := &p.bench.messages[i]
 		switch m.Role {
 		case llm.User:
-			if text := m.Text(); text != "" {
-				p.say("> %s", text)
+			if !agent.IsNote(m) {
+				p.say("> %s", strings.Join(append(imageNames(m.Parts), m.Text()), " "))
 			}
 		case llm.Assistant:
 			if text := m.Text(); text != "" {

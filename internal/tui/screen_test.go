@@ -338,6 +338,43 @@ func TestRetries(t *testing.T) {
 	})
 }
 
+// TestPanicOfATurn: it ends the turn and not the program.
+func TestPanicOfATurn(t *testing.T) {
+	p := scripted(32768)
+	p.Answer = func(n int, _ *llm.Request) llmtest.Answer {
+		if n == 0 {
+			panic("a mistake")
+		}
+		return llmtest.Say("all well")
+	}
+	drive(t, newOptions(t, t.TempDir(), p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("go")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("✗ drover failed in this turn")
+		d.write("again")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("all well")
+	})
+}
+
+// TestReplayShowsThePersonsPrompts: what the host told the model is not shown as
+// said by the person.
+func TestReplayShowsThePersonsPrompts(t *testing.T) {
+	tr := newTranscript()
+	tr.replay([]llm.Message{
+		llm.UserText("first"), llm.AssistantText("", llm.ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a.go"}`}), llm.ToolText("1", "text"),
+		{Role: llm.User, Continuation: true, Parts: []llm.Part{llm.Text("[drover: your last answer]")}},
+		{Role: llm.User, Continuation: true, Parts: []llm.Part{llm.Text("rather left")}}, llm.AssistantText("well"),
+	}, "2 exchanges dropped")
+	got := plainText(strings.Join(tr.view(), "\n"))
+	if want := "❯ first\n  ✂ 2 exchanges dropped\n\n✓ read  a.go\n\n↳ rather left\n\nwell\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestSessions(t *testing.T) {
 	p := scripted(32768, llmtest.Say("first answer"), llmtest.Say("second answer"))
 	opts := newOptions(t, t.TempDir(), p)
