@@ -46,6 +46,9 @@ func (a *app) ui(ctx context.Context, o *uiOptions) error {
 		return usageError("drover alone opens a conversation, and needs a terminal for that. " +
 			"Without one, drover run PROMPT runs one turn; drover --help lists the commands")
 	}
+	if a.flags.level != "" && a.flags.logFile == "" {
+		return usageError("--log-level: the diagnostics would be written over the conversation; name a file with --log-file FILE")
+	}
 	s, err := a.settings()
 	if err != nil {
 		return err
