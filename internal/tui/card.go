@@ -36,7 +36,7 @@ const (
 	foldedOutput  = 6        // lines of output
 	foldedDiff    = 16       // lines of a diff
 	askedDiff     = 200      // lines of a diff that a person is asked about
-	openLines     = 400      // lines when it is open
+	openLines     = 20_000   // lines when it is open
 	maxArguments  = 8 << 10  // bytes of arguments, for tools of others
 	maxDiffedSize = 1 << 20  // bytes of a file whose diff is shown
 )
@@ -272,7 +272,11 @@ func diffLines(d *tool.Diff, width, limit int) []string {
 	var lines []string
 	for i, l := range all {
 		if len(lines) >= limit {
-			return append(lines, oneLine(width, run{fmt.Sprintf("  … %s more (Ctrl-R opens)", plural(len(all)-i, "line")), faint}))
+			more := fmt.Sprintf("  … %s more", plural(len(all)-i, "line"))
+			if limit < openLines {
+				more += " (Ctrl-R opens)"
+			}
+			return append(lines, oneLine(width, run{more, faint}))
 		}
 		s := style(0)
 		switch {

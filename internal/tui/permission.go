@@ -15,7 +15,7 @@ type ask struct {
 	entry   *entry // the card, nil if it is not there
 	ready   bool   // it takes keys
 	seen    int    // how many keys had been pressed when it was looked at last
-	at      int    // the answer that is marked
+	at      int    // the answer that is marked, -1 for none: Enter alone answers nothing
 	answers []permission
 }
 
@@ -42,7 +42,7 @@ func permissions(scopes []string) []permission {
 
 // ask shows a question. It takes keys when nobody has typed for a moment.
 func (s *screen) ask(q question) tea.Cmd {
-	a := &ask{question: q, seen: s.presses, answers: permissions(q.Action.Scopes)}
+	a := &ask{question: q, seen: s.presses, at: -1, answers: permissions(q.Action.Scopes)}
 	if e := s.turn.cards[q.CallID]; e != nil {
 		a.entry = e
 		e.item.(*card).asking = true
@@ -55,7 +55,11 @@ func (s *screen) ask(q question) tea.Cmd {
 }
 
 func (s *screen) armLater(a *ask) tea.Cmd {
-	return tea.Tick(quiet, func(_ time.Time) tea.Msg { return armMsg{a} })
+	wait := quiet
+	if !s.composer.empty() {
+		wait = longQuiet
+	}
+	return tea.Tick(wait, func(_ time.Time) tea.Msg { return armMsg{a} })
 }
 
 func (s *screen) arm(a *ask) tea.Cmd {
@@ -84,13 +88,15 @@ func (s *screen) answerKey(name, text string) bool {
 	a := s.asked()
 	switch name {
 	case "up", "shift+tab":
-		a.at = (a.at + len(a.answers) - 1) % len(a.answers)
+		a.at = (max(a.at, 0) + len(a.answers) - 1) % len(a.answers)
 		return true
 	case "down", "tab":
 		a.at = (a.at + 1) % len(a.answers)
 		return true
 	case "enter":
-		s.decide(a, a.answers[a.at].decision)
+		if a.at >= 0 {
+			s.decide(a, a.answers[a.at].decision)
+		}
 		return true
 	}
 	for _, p := range a.answers {

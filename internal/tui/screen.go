@@ -128,6 +128,8 @@ const (
 	// quiet is how long nobody may have typed before a question takes keys: what
 	// was meant for the composer must not answer it.
 	quiet = 400 * time.Millisecond
+	// longQuiet is the same where a prompt is half written.
+	longQuiet = 1500 * time.Millisecond
 )
 
 func newScreen(ctx context.Context, d *desk) *screen {

@@ -152,13 +152,17 @@ func TestApproval(t *testing.T) {
 		}
 		d.shows("a question waits until you stop typing", "❯ yyyyy", "-old line", "+new line")
 		d.wait(2 * quiet)
+		d.shows("a question waits") // a prompt is half written
+		d.wait(2 * longQuiet)
+		d.press("enter") // what it was meant for is another thing
 		d.shows("edit wants to make this change", "y  allow once", "a  always allow in this session: edits")
 		if text, _ := os.ReadFile(file); string(text) != "old line\n" {
 			t.Fatalf("the file was changed before anybody agreed: %q", text)
 		}
-		d.write("q") // no answer
-		d.shows("y  allow once")
-		d.write("y")
+		d.write("q")                          // no answer
+		d.press("down", "up", "down", "down") // round the list of four
+		d.shows("  y  allow once", "▸ a  always")
+		d.press("up", "enter")
 		d.wait(100 * time.Millisecond)
 		d.shows("✓ edit  note.txt  +1 -1", "Done.", "❯ yyyyy")
 		if text, _ := os.ReadFile(file); string(text) != "new line\n" {
