@@ -62,7 +62,7 @@ func (t *shellTool) Prepare(ctx context.Context, text string) (*Action, error) {
 	case strings.ContainsRune(command, 0):
 		return nil, errors.New("command must not hold a NUL byte")
 	}
-	argv, scopes := shellArgv(t.w.Environ, command), []string(nil)
+	argv, scopes := shellArgv(t.w.Environ, command, t.w.roots()...), []string(nil)
 	if argv[1] == "-c" { // a shell whose language is known
 		scopes = commandScopes(command)
 	}

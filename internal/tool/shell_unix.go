@@ -20,11 +20,12 @@ func isProgram(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// shellArgv is how a command line is run.
-func shellArgv(environ []string, command string) []string {
-	shell := lookPath(environ, "bash")
+// shellArgv is how a command line is run, by no shell that lies in one of the
+// folders without.
+func shellArgv(environ []string, command string, without ...string) []string {
+	shell := lookPath(environ, "bash", without...)
 	if shell == "" {
-		shell = lookPath(environ, "sh")
+		shell = lookPath(environ, "sh", without...)
 	}
 	if shell == "" {
 		shell = "/bin/sh"
