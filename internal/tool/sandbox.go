@@ -133,10 +133,17 @@ var homeCaches = []string{
 // writable lists what commands may write: links resolved, nothing twice. A path
 // that goes through a link which a command could have put there is left out.
 func (s *Sandbox) writable(w *Workspace) []string {
-	roots, caches, temp := w.roots(), cachePlaces(w.Environ), s.temp
+	roots, temp := w.roots(), s.temp
 	if temp == nil {
 		temp = tempPlaces(w.Environ)
 	}
+	written := slices.Clone(roots)
+	for _, p := range temp {
+		if real, err := resolve(filepath.Clean(p)); err == nil && filepath.IsAbs(p) {
+			written = append(written, real)
+		}
+	}
+	caches := cachePlaces(w.Environ, written)
 	var places []followed
 	for _, p := range slices.Concat(devices, temp, caches, s.Write) {
 		if !filepath.IsAbs(p) {
@@ -186,8 +193,9 @@ func tempPlaces(environ []string) []string {
 }
 
 // cachePlaces are the folders for caches that are made when they are not there,
-// since a command could not, and those of tools that may be there.
-func cachePlaces(environ []string) []string {
+// since a command could not, and those of tools that may be there. Nothing in the
+// given folders, which commands write, has a say in it.
+func cachePlaces(environ, written []string) []string {
 	home := variable(environ, "HOME")
 	var list []string
 	switch cache := variable(environ, "XDG_CACHE_HOME"); {
@@ -196,8 +204,8 @@ func cachePlaces(environ []string) []string {
 	case filepath.IsAbs(home):
 		list = append(list, filepath.Join(home, ".cache"))
 	}
-	if lookPath(environ, "go") != "" {
-		list = append(list, goCaches(environ, home)...)
+	if lookPath(environ, "go", written...) != "" {
+		list = append(list, goCaches(environ, home, written)...)
 	}
 	if filepath.IsAbs(home) {
 		for _, p := range homeCaches {
@@ -211,8 +219,8 @@ func cachePlaces(environ []string) []string {
 
 // goCaches are the build cache, the module cache, and the checksums that go keeps
 // beside it.
-func goCaches(environ []string, home string) []string {
-	saved := goEnviron(environ, home)
+func goCaches(environ []string, home string, written []string) []string {
+	saved := goEnviron(environ, home, written)
 	value := func(name string) string {
 		if v := variable(environ, name); v != "" {
 			return v
@@ -236,8 +244,10 @@ func goCaches(environ []string, home string) []string {
 // maxGoEnviron bounds the file of go env -w.
 const maxGoEnviron = 64 << 10
 
-// goEnviron is what go env -w has saved.
-func goEnviron(environ []string, home string) []string {
+// goEnviron is what go env -w has saved. A file counts only where an absolute path
+// names it ("off" in GOENV turns it off), and where no command can have written it:
+// a repository must not say where commands may write.
+func goEnviron(environ []string, home string, written []string) []string {
 	file := variable(environ, "GOENV")
 	if file == "" {
 		dir := variable(environ, "XDG_CONFIG_HOME")
@@ -246,11 +256,18 @@ func goEnviron(environ []string, home string) []string {
 		}
 		file = filepath.Join(dir, "go", "env")
 	}
-	info, err := os.Stat(file)
+	if !filepath.IsAbs(file) {
+		return nil
+	}
+	f, err := follow(filepath.Clean(file))
+	if err != nil || f.planted(written) || slices.ContainsFunc(written, func(dir string) bool { _, in := below(dir, f.real); return in }) {
+		return nil
+	}
+	info, err := os.Stat(f.real)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxGoEnviron {
 		return nil
 	}
-	data, _ := os.ReadFile(file)
+	data, _ := os.ReadFile(f.real)
 	return strings.Split(string(data), "\n")
 }
 

@@ -111,7 +111,7 @@ func TestWritablePlaces(t *testing.T) {
 	if exists(at("gone")) {
 		t.Error("a folder of the configuration was made")
 	}
-	if got := cachePlaces(nil); len(got) != 0 {
+	if got := cachePlaces(nil, nil); len(got) != 0 {
 		t.Errorf("without a home: %q", got)
 	}
 	if got := tempPlaces([]string{"TMPDIR=/x"}); !slices.Contains(got, "/x") || !slices.Contains(got, "/tmp") {
@@ -121,6 +121,46 @@ func TestWritablePlaces(t *testing.T) {
 	symlink(t, at("a"), at("b"))
 	if _, err := follow(at("a")); err == nil {
 		t.Error("links without end were followed")
+	}
+}
+
+// TestGoEnvironOfThePerson: what may be written is not said by a file that a
+// repository holds, however the person's settings would lead to it.
+func TestGoEnvironOfThePerson(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("paths of Linux")
+	}
+	base := resolvedTempDir(t)
+	at := func(name string) string { return filepath.Join(base, name) }
+	planted := "GOCACHE=" + at("victim") + "\nGOMODCACHE=" + at("victim") + "\nGOPATH=" + at("victim") + "\n"
+	for _, name := range []string{"off", "env", "go/env", ".config/go/env", "x/.config/go/env", "x/go/env"} {
+		writeFile(t, at("work/"+name), planted)
+		writeFile(t, at("temp/"+name), planted)
+	}
+	writeFile(t, at("home/.config/go/env"), "GOCACHE="+at("mine")+"\n")
+	writeFile(t, at("bin/go"), "")
+	if err := os.Chmod(at("bin/go"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, at("work/env"), at("link"))
+	writeFile(t, at("evil"), planted)
+	symlink(t, at("evil"), at("work/leads-out"))
+	t.Chdir(at("work"))
+	for _, c := range []struct {
+		environ string
+		mine    bool // the person's own file counts
+	}{
+		{"HOME=" + at("home"), true}, {"GOENV=" + at("home/.config/go/env"), true}, {"XDG_CONFIG_HOME=" + at("home/.config"), true},
+		{"GOENV=off", false}, {"GOENV=env", false}, {"GOENV=./env", false}, {"GOENV=../work/env", false}, {"XDG_CONFIG_HOME=.", false},
+		{"XDG_CONFIG_HOME=x", false}, {"HOME=.", false}, {"HOME=x", false}, {"HOME=", false}, {"GOENV=" + at("work/env"), false},
+		{"GOENV=" + at("temp/env"), false}, {"GOENV=" + at("link"), false}, {"GOENV=" + at("work/leads-out"), false}, {"HOME=" + at("work"), false},
+		{"XDG_CONFIG_HOME=" + at("work"), false},
+	} {
+		w := &Workspace{Dir: at("work"), Environ: []string{"HOME=" + at("home"), "PATH=" + at("bin"), c.environ}}
+		got := (&Sandbox{temp: []string{at("temp")}}).writable(w)
+		if slices.Contains(got, at("victim")) || slices.Contains(got, at("victim/pkg/mod")) || slices.Contains(got, at("mine")) != c.mine {
+			t.Errorf("%s: %q", c.environ, got)
+		}
 	}
 }
 
