@@ -303,31 +303,6 @@ func (f *followed) planted(writable []string) bool {
 
 // follow resolves a clean absolute path and remembers the links.
 func follow(path string) (f followed, err error) {
-	for range maxLinks {
-		link, next := firstLink(path)
-		if link == "" {
-			f.real = path
-			return f, nil
-		}
-		f.links, path = append(f.links, link), next
-	}
-	return f, errors.New("too many symbolic links")
-}
-
-// firstLink finds the first link of a path, and the path without it.
-func firstLink(path string) (link, next string) {
-	at := filepath.VolumeName(path) + string(filepath.Separator)
-	parts := splitPath(path[len(filepath.VolumeName(path)):])
-	for i, name := range parts {
-		at = filepath.Join(at, name)
-		target, err := os.Readlink(at)
-		if err != nil {
-			continue
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(at), target)
-		}
-		return at, filepath.Join(target, filepath.Join(parts[i+1:]...))
-	}
-	return "", ""
+	f.real, f.links, err = resolveLinks(path)
+	return f, err
 }

@@ -147,7 +147,7 @@ func searchFiles(ctx context.Context, files []walked, e *expr) []fileMatches {
 }
 
 func searchPath(file walked, e *expr) fileMatches {
-	f, err := openNoFollow(file.path)
+	f, err := openResolved(file.path)
 	if err != nil {
 		return fileMatches{}
 	}
