@@ -200,7 +200,7 @@ func TestLinkAfterQuestion(t *testing.T) {
 				}
 			}
 			walk := newWalker(p, func(f walked) bool {
-				if found := searchPath(f, mustExpr(t, "SECRET")); found.count > 0 {
+				if found := searchPath(t.Context(), f, mustExpr(t, "SECRET")); found.count > 0 {
 					t.Errorf("%s is a link now: a walk found something in %s", turned, f.path)
 				}
 				return true

@@ -46,7 +46,8 @@ func TestSearchLineByLine(t *testing.T) {
 			}
 		}
 		var got []int
-		found := e.search([]byte(text))
+		e.chunk = rapid.IntRange(1, 40).Draw(rt, "chunk")
+		found := e.search(context.Background(), []byte(text))
 		for _, m := range found.matches {
 			got = append(got, m.line)
 		}
