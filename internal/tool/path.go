@@ -95,7 +95,7 @@ func (w *Workspace) locateForWriting(path string) (place, error) {
 		if p.real != p.abs {
 			where = " (it leads to " + p.real + ")"
 		}
-		return p, fmt.Errorf("%s is outside the work tree%s: files are only written inside %s",
+		return p, fmt.Errorf("%s is outside the folder of the session (and its additional folders)%s: files are only written inside %s",
 			path, where, strings.Join(w.rootNames(), ", "))
 	}
 	return p, nil
