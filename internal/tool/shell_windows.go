@@ -51,7 +51,7 @@ func killGroup(cmd *exec.Cmd) {
 	}
 }
 
-func groupAlive(int) bool { return false }
+func commandAlive(*exec.Cmd) bool { return false }
 
 func exitOf(state *os.ProcessState) Exit {
 	if state == nil {
