@@ -113,12 +113,53 @@ func sandboxArguments(args []string) (write, argv []string, err error) {
 // refusals are what programs print when the kernel refuses them something.
 var refusals = []string{"ermission denied", "peration not permitted", "EACCES", "nvalid cross-device link"}
 
-// sandboxNote explains to a model what may have stopped a confined command.
-func sandboxNote(output string) string {
-	if slices.ContainsFunc(refusals, func(s string) bool { return strings.Contains(output, s) }) {
-		return "; commands can write only in the work tree, temporary and cache folders"
+// maxRefusals is how many lines of a command's output are looked at for paths.
+const maxRefusals = 100
+
+// sandboxNote explains to a model what may have stopped a command in dir that may
+// write in the given places. Most refusals have nothing to do with the sandbox: those
+// that name a path count only where it is what forbids writing there.
+func sandboxNote(output, dir string, writable []string) string {
+	const places = "commands can write only in the work tree, temporary and cache folders"
+	unnamed := false
+	n := 0
+	for line := range strings.Lines(output) {
+		if !slices.ContainsFunc(refusals, func(s string) bool { return strings.Contains(line, s) }) {
+			continue
+		}
+		if n++; n > maxRefusals {
+			break
+		}
+		paths := pathsIn(line, dir)
+		unnamed = unnamed || len(paths) == 0
+		for _, p := range paths {
+			if !slices.ContainsFunc(writable, func(w string) bool { _, in := below(w, p); return in }) && otherwiseWritable(p) {
+				return "; " + places
+			}
+		}
+	}
+	if unnamed {
+		return "; if it was writing that was refused: " + places
 	}
 	return ""
+}
+
+// pathsIn finds what in a message of a program may be paths: words with a slash, and
+// words in quotes.
+func pathsIn(line, dir string) []string {
+	var paths []string
+	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`\u2018\u2019", r) }) {
+		if word = strings.TrimRight(word, ":,.;)"); !strings.Contains(word, "/") {
+			continue
+		}
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(dir, word)
+		}
+		if real, err := resolve(filepath.Clean(word)); err == nil {
+			paths = append(paths, real)
+		}
+	}
+	return paths
 }
 
 // devices are what every command may write besides folders.

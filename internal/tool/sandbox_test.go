@@ -164,13 +164,29 @@ func TestGoEnvironOfThePerson(t *testing.T) {
 	}
 }
 
+// TestSandboxNote: only what the sandbox can have refused is put down to it.
 func TestSandboxNote(t *testing.T) {
-	for output, want := range map[string]bool{
-		"touch: cannot touch '/x': Permission denied": true, "open /x: permission denied": true,
-		"mv: Invalid cross-device link": true, "no such file": false, "": false,
+	base := resolvedTempDir(t)
+	for _, d := range []string{"work", "elsewhere"} {
+		if err := os.MkdirAll(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, base+"/elsewhere/file", "")
+	surely, perhaps := "; commands can write", "; if it was writing"
+	if runtime.GOOS != "linux" {
+		surely = ""
+	}
+	for output, want := range map[string]string{
+		"touch: cannot touch '" + base + "/elsewhere/new': Permission denied": surely, "open " + base + "/elsewhere/file: permission denied": surely,
+		"mv: cannot move 'a' to '" + base + "/elsewhere/a': Invalid cross-device link": surely, "bash: ../elsewhere/x: Permission denied": surely,
+		"cat: " + base + "/work/x: Permission denied": "", "ls: cannot open directory '" + base + "/no/folder/here': Permission denied": "",
+		"./run.sh: Permission denied": "", "no such file": "", "": "", "kill: Operation not permitted": perhaps, "Error: EACCES": perhaps,
+		"cat: /proc/kmsg/x: Permission denied\nfine\ntouch: " + base + "/elsewhere/y: Permission denied": surely,
 	} {
-		if got := sandboxNote(output); strings.Contains(got, "work tree") != want {
-			t.Errorf("%q: %q", output, got)
+		got := sandboxNote(output, base+"/work", []string{base + "/work"})
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%q: %q, want %q", output, got, want)
 		}
 	}
 }

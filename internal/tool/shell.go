@@ -108,7 +108,10 @@ func (t *shellTool) run(ctx context.Context, c *Command, timeout time.Duration, 
 	case e.ok:
 		status = StatusOK
 	case c.confined:
-		e.note += sandboxNote(e.output)
+		if len(c.Argv) > 2 {
+			writable, _, _ := sandboxArguments(c.Argv[2:])
+			e.note += sandboxNote(e.output, c.Dir, writable)
+		}
 	}
 	if e.output == "" {
 		e.note += ", no output"
