@@ -51,7 +51,7 @@ func (p place) readScopes(isDir bool) []string {
 	if !isDir {
 		dir = filepath.Dir(dir)
 	}
-	return []string{"reads in " + dir}
+	return []string{"reads in " + shownPath(dir)}
 }
 
 // locate resolves a path of a call.
@@ -62,7 +62,7 @@ func (w *Workspace) locate(path string) (place, error) {
 	case strings.ContainsRune(path, 0):
 		return place{}, errors.New("path must not hold a NUL byte")
 	}
-	abs := filepath.Clean(filepath.FromSlash(path))
+	abs := filepath.Clean(filepath.FromSlash(w.meantPath(path)))
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(w.Dir, abs)
 	}
@@ -93,7 +93,7 @@ func (w *Workspace) locateForWriting(path string) (place, error) {
 	if !p.inside() {
 		where := ""
 		if p.real != p.abs {
-			where = " (it leads to " + p.real + ")"
+			where = " (it leads to " + shownPath(p.real) + ")"
 		}
 		return p, fmt.Errorf("%s is outside the folder of the session (and its additional folders)%s: files are only written inside %s",
 			path, where, strings.Join(w.rootNames(), ", "))
@@ -124,12 +124,12 @@ func (w *Workspace) rootNames() []string {
 }
 
 // display is the name of a path in results: from Dir if it lies there, with
-// slashes on every platform.
+// slashes on every platform, in the form of [shownPath].
 func (w *Workspace) display(abs string) string {
 	if rel, ok := below(filepath.Clean(w.Dir), abs); ok {
-		return filepath.ToSlash(rel)
+		return shownPath(filepath.ToSlash(rel))
 	}
-	return filepath.ToSlash(abs)
+	return shownPath(filepath.ToSlash(abs))
 }
 
 // below reports whether path is dir or lies in it, and its name from there.

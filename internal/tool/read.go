@@ -163,16 +163,16 @@ func readDir(ctx context.Context, name string, f *os.File, offset, limit int) (R
 	}
 	lines := make([]string, 0, len(entries))
 	for _, e := range entries {
-		line := e.Name()
+		line := shownPath(e.Name())
 		switch {
 		case e.IsDir():
 			line += "/"
 		case e.Type()&fs.ModeSymlink != 0:
-			if target, err := os.Readlink(filepath.Join(f.Name(), line)); err == nil {
-				line += " -> " + filepath.ToSlash(target)
+			if target, err := os.Readlink(filepath.Join(f.Name(), e.Name())); err == nil {
+				line += " -> " + shownPath(filepath.ToSlash(target))
 			}
 		}
-		lines = append(lines, strings.ReplaceAll(line, "\n", "?"))
+		lines = append(lines, line)
 	}
 	return readLines(ctx, name, strings.NewReader(strings.Join(lines, "\n")+"\n"), offset, limit)
 }
