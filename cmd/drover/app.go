@@ -305,11 +305,18 @@ func (a *app) agentOptions(s *settings) agent.Options {
 		Environ: withoutVariables(config.Environment(), a.keyVariables()), Policy: s.policy, Logger: a.logger,
 		ScaleImages: !a.config.ImagesAsTheyAre, ModelTitles: a.config.ModelTitles, ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions, Memory: a.memory(),
 	}
-	if a.dirs.Cache != "" {
-		o.SpillDir = filepath.Join(a.dirs.Cache, "output")
-	}
+	o.SpillDir = a.outputs()
 	a.useServers(&o)
 	return o
+}
+
+// outputs is the folder that has one for each session with outputs that were too
+// long for a result, "" if there is none.
+func (a *app) outputs() string {
+	if a.dirs.Cache == "" {
+		return ""
+	}
+	return filepath.Join(a.dirs.Cache, "output")
 }
 
 // workDir is the folder that tools work in.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -238,6 +240,9 @@ func (a *app) removeSessions(names []string) error {
 	failed := false
 	for _, id := range ids {
 		err := store.Remove(id)
+		if dir := a.outputs(); err == nil && dir != "" {
+			err = os.RemoveAll(filepath.Join(dir, id))
+		}
 		if err != nil {
 			fmt.Fprintln(a.stderr, "drover: "+explain(err))
 			failed = true

@@ -3,9 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/drover-dev/drover/internal/config"
 )
 
 func TestHarmless(t *testing.T) {
@@ -73,5 +78,40 @@ func TestSizeText(t *testing.T) {
 		if got := sizeText(n); got != want {
 			t.Errorf("%d gives %s, want %s", n, got, want)
 		}
+	}
+}
+
+// TestRemovedWithItsOutputs: nothing of what a session has kept survives it, and
+// another loses nothing.
+func TestRemovedWithItsOutputs(t *testing.T) {
+	home := t.TempDir()
+	a := &app{stdout: io.Discard, stderr: io.Discard, dirs: config.Dirs{State: filepath.Join(home, "state"), Cache: filepath.Join(home, "cache")}}
+	a.loaded.Do(func() {}) // the folders of whoever runs this are left alone
+	var files, ids []string
+	for range 2 {
+		log, err := a.sessions().Create(home, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(a.outputs(), log.ID(), "shell-1.txt")
+		files, ids = append(files, file), append(ids, log.ID())
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.removeSessions(ids[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Dir(files[0])); !os.IsNotExist(err) {
+		t.Errorf("the outputs are still there: %v", err)
+	}
+	if _, err := os.Stat(files[1]); err != nil {
+		t.Error(err)
 	}
 }

@@ -48,6 +48,10 @@ func serve(kind string) {
 		for range 20_000 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("x", 100))
 		}
+	case "nonsense": // from the start
+		spout("{nonsense}\n", false)
+	case "endless":
+		spout(`{"jsonrpc":"`, true)
 	case "banner":
 		fmt.Println("Welcome to the server!")
 		fmt.Println("[INFO] listening on stdio")
@@ -59,6 +63,19 @@ func serve(kind string) {
 	s := newServer(kind)
 	if err := s.Run(context.Background(), &sdk.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// spout writes what is no message for as long as somebody reads, or ends the line
+// and waits.
+func spout(text string, endless bool) {
+	_, err := os.Stdout.WriteString(text)
+	for filler := strings.Repeat("x", 1<<16); endless && err == nil; {
+		_, err = os.Stdout.WriteString(filler)
+	}
+	for err == nil {
+		time.Sleep(time.Millisecond)
+		_, err = os.Stdout.WriteString("{}\n")
 	}
 }
 
@@ -94,6 +111,17 @@ func newServer(kind string) *sdk.Server {
 				return text(fmt.Sprint("this is ", i)), nil
 			})
 		}
+		return s
+	}
+	if kind == "spouting" {
+		add("nonsense", false, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			spout("{nonsense}\n", false)
+			return nil, nil
+		})
+		add("endless", false, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			spout(`{"jsonrpc":"`, true)
+			return nil, nil
+		})
 		return s
 	}
 	if kind != "stubborn" {

@@ -364,3 +364,28 @@ func TestDefsAreValid(t *testing.T) {
 		}
 	}
 }
+
+// TestCutOff: a server that is left because of what it writes is not said to have
+// ended by itself.
+func TestCutOff(t *testing.T) {
+	for kind, want := range map[string]string{"nonsense": "no message", "endless": "more than 32 MiB"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := connect(t, &mcp.Options{StartTimeout: time.Minute}, child(t, "bad", kind), child(t, "turns", "spouting"))
+			notices := strings.Join(h.Notices(), "\n")
+			if !strings.Contains(notices, "bad is left out: drover ended the connection") || !strings.Contains(notices, want) {
+				t.Errorf("%q", notices)
+			}
+			r := call(t, h, "turns__"+kind, `{}`)
+			notices = strings.Join(h.Notices(), "\n")
+			for _, text := range []string{r.Text, notices} {
+				if !strings.Contains(text, "drover ended the connection") || !strings.Contains(text, want) || strings.Contains(text, "broken pipe") {
+					t.Errorf("%q", text)
+				}
+			}
+			if r.Status != tool.StatusUnknown {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}

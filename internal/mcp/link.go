@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"os/exec"
 	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +40,7 @@ type link struct {
 	proc    *process // nil for HTTP
 	end     context.CancelFunc
 	gone    chan struct{} // closed when the connection has ended
+	cut     error         // why drover ended it; to be read after gone
 	closing sync.Once
 	delay   time.Duration
 
@@ -96,7 +99,7 @@ func (s *server) open(ctx context.Context, version string) (*link, error) {
 	}
 	go func() {
 		defer close(l.gone)
-		_ = l.session.Wait() // how it ended is told by the calls
+		l.cut = cutOff(l.session.Wait()) // other ends are told by the calls
 	}()
 	return l, nil
 }
@@ -140,10 +143,46 @@ func (s *server) explain(ctx context.Context, l *link, err error) error {
 	if _, answered := errors.AsType[*jsonrpc.Error](err); answered || l.proc == nil {
 		return err
 	}
+	if cut := cmp.Or(cutOff(err), l.wasCut()); cut != nil {
+		return cut
+	}
 	if how := l.proc.end(); how != "" {
 		return errors.New(how)
 	}
 	return err
+}
+
+// cutOff says why a connection was ended because of what a server wrote, nil if it
+// was not. The program may then end by itself, which is not the reason.
+func cutOff(err error) error {
+	const tooLong = "exceeded the configured maximum line length" // the SDK does not export it
+	if err == nil {
+		return nil
+	}
+	_, syntax := errors.AsType[*json.SyntaxError](err)
+	_, kind := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case strings.Contains(err.Error(), tooLong):
+		return fmt.Errorf("drover ended the connection, for it sent a message of more than %d MiB", maxFrame>>20)
+	case syntax, kind:
+		return fmt.Errorf("drover ended the connection, for it sent what is no message (%s)", reason(err))
+	}
+	return nil
+}
+
+// wasCut is cutOff for a connection that ends.
+func (l *link) wasCut() error {
+	if l.session == nil {
+		return nil
+	}
+	patience := time.NewTimer(lastWordsDelay)
+	defer patience.Stop()
+	select {
+	case <-l.gone:
+		return l.cut
+	case <-patience.C:
+		return nil
+	}
 }
 
 // wrapping is what the SDK puts in front of the reason of an error.

@@ -272,7 +272,9 @@ func (s *server) drop(l *link) {
 		return
 	}
 	how := "its connection ended"
-	if l.proc != nil {
+	if cut := l.wasCut(); cut != nil {
+		how = cut.Error()
+	} else if l.proc != nil {
 		if end := l.proc.end(); end != "" {
 			how = end
 		}

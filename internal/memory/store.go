@@ -61,6 +61,12 @@ func workTree(dir string) string {
 	}
 }
 
+// inside reports whether a folder of notes lies in the working directory.
+func (s *Store) inside(f *folder) bool {
+	rel, err := filepath.Rel(s.dir, f.base)
+	return s.dir != "" && err == nil && filepath.IsLocal(rel)
+}
+
 func (s *Store) folder(scope Scope) *folder {
 	for _, f := range s.folders {
 		if f.scope == scope {

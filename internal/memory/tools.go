@@ -112,7 +112,7 @@ func (s *Store) action(c *change, done string) *tool.Action {
 		Locations: []tool.Location{{Path: c.note.Path}},
 		Diff:      &tool.Diff{Path: c.note.Path, Old: c.old, New: c.new, Created: c.old == ""},
 	}
-	if c.note.Scope == Global {
+	if c.note.Scope == Global || !s.inside(c.folder) {
 		a.Access, a.Scopes = tool.AccessExecute, nil
 	}
 	a.Run = func(ctx context.Context, _ func(string)) tool.Result {

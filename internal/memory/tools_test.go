@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -180,6 +181,37 @@ func TestPermission(t *testing.T) {
 		} {
 			if got, _ := tool.NewGate(mode).Check(&tool.Question{Tool: tt.tool, Action: a}); got != want {
 				t.Errorf("%s %s in %s: %v, want %v", tt.tool, tt.arguments, mode, got, want)
+			}
+		}
+	}
+}
+
+// TestNotesAboveTheFolder: a session in a part of a work tree asks each time before
+// it changes the notes that lie above it, as no other tool writes there.
+func TestNotesAboveTheFolder(t *testing.T) {
+	top := t.TempDir()
+	for _, c := range []struct {
+		repository, dir string
+		asks            bool
+	}{
+		{".git", ".", false}, {".git", "sub", true}, {".git", "sub/deeper", true}, {"sub/deeper/.git", "sub/deeper", false}, {"", "plain", false},
+	} {
+		base := filepath.Join(top, strings.NewReplacer("/", "-", ".", "-").Replace(c.repository+" "+c.dir))
+		dir := filepath.Join(base, c.dir)
+		for _, d := range []string{dir, filepath.Join(base, c.repository)} {
+			if err := os.MkdirAll(d, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := Open("").In(dir)
+		for _, name := range []string{"remember", "forget"} {
+			a, _ := call(t, s, name, map[string]string{"remember": `{"title":"a","text":"b"}`, "forget": `{"title":"a"}`}[name])
+			q := &tool.Question{Tool: name, Action: a}
+			g := tool.NewGate(tool.ModeEdit)
+			g.Remember(q, tool.AllowAlways)
+			v, _ := g.Check(q)
+			if inside := strings.HasPrefix(a.Locations[0].Path, dir+string(filepath.Separator)); (v == tool.Ask) != c.asks || inside == c.asks {
+				t.Errorf("%+v: %s of %s: %v, %+v", c, name, a.Locations[0].Path, v, a)
 			}
 		}
 	}

@@ -16,11 +16,12 @@ func SameVariable(a, b string) bool { return envNameEqual(a, b) }
 func OwnGroup(cmd *exec.Cmd) { ownGroup(cmd) }
 
 // AskGroup asks the processes of a started command's group to end, where the
-// platform can.
+// platform can. On Linux it and the next two also reach what the command has started
+// and left the group.
 func AskGroup(cmd *exec.Cmd) { askGroup(cmd) }
 
 // KillGroup ends the processes of a started command's group.
 func KillGroup(cmd *exec.Cmd) { killGroup(cmd) }
 
 // GroupAlive reports whether a process of a started command's group still runs.
-func GroupAlive(cmd *exec.Cmd) bool { return groupAlive(cmd.Process.Pid) }
+func GroupAlive(cmd *exec.Cmd) bool { return commandAlive(cmd) }

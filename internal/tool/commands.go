@@ -10,15 +10,9 @@ var subcommands = words(`apt apt-get brew bundle cargo cd composer conda docker 
 	gradle helm hg jj just kubectl make mix mvn nix npm pip pip3 pixi pnpm podman poetry pushd rustup svn systemctl
 	task terraform uv yarn zig`)
 
-// subsubcommands are first arguments of which the next word matters too.
-var subsubcommands = set("docker compose", "gh api", "gh issue", "gh pr", "gh release", "gh repo", "gh run",
-	"git bisect", "git config", "git remote", "git stash", "git submodule", "git worktree", "go env", "go mod",
-	"go run", "go tool", "npm config", "npm run", "podman compose", "pnpm config", "pnpm run", "uv pip", "yarn config",
-	"yarn run")
-
 // runners are subcommands that run any other command.
 var runners = set("bundle exec", "conda run", "docker compose exec", "docker compose run", "docker exec", "docker run",
-	"git bisect run", "git filter-branch", "kubectl exec", "kubectl run", "nix develop", "nix run", "nix shell",
+	"git bisect run", "git difftool", "git filter-branch", "git mergetool", "git submodule foreach", "kubectl exec", "kubectl run", "nix develop", "nix run", "nix shell",
 	"npm exec", "pixi run", "pnpm dlx", "pnpm exec", "podman compose exec", "podman compose run", "podman exec",
 	"podman run", "poetry run", "uv run", "yarn dlx", "yarn exec")
 
@@ -28,19 +22,19 @@ var interpreters = words(`bun deno java julia lua node osascript perl php pwsh p
 
 // hiding are commands that run what their arguments or their input say, or that
 // change what later words mean. What they do cannot be told from their name.
-var hiding = words(`. alias ash awk bash bind builtin bunx busybox chroot cmd command compgen complete coproc csh dash
-	declare disown doas ed emacs enable env eval ex exec expect export fc fish flock gawk gdb getopts hash history
-	ionice jobs ksh let lldb local ltrace mapfile mawk nawk nc ncat nice nohup npx nsenter parallel pkexec pnpx read
-	readarray readonly rsh runuser screen script set setarch setpriv setsid sh shopt source ssh stdbuf strace su sudo
-	systemd-run taskset tcsh test time timeout tmux toybox trap typeset unalias unbuffer unset unshare uvx vi vim watch
+var hiding = words(`. alias ash at awk bash batch bind builtin bunx busybox chroot cmd command compgen complete coproc crontab csh dash
+	dc declare disown doas duckdb ed emacs enable env eval ex exec expect export fc fish flock ftp gawk gdb getopts hash history
+	ionice jobs ksh less let lldb local ltrace m4 mapfile mariadb mawk more most mysql nawk nc ncat nice nohup npx nsenter parallel pkexec pnpx psql read
+	readarray readonly rsh runuser screen script set setarch setpriv setsid sh shopt sftp source sqlite sqlite3 ssh stdbuf strace su sudo
+	systemd-run taskset tcsh telnet test time timeout tmux toybox trap typeset unalias unbuffer unset unshare uvx vi vim watch
 	xargs zsh`)
 
-// hidingArguments make an otherwise plain command run another one, write a file
-// or delete. A value may follow after "=".
-var hidingArguments = words(`-delete -exec -execdir -fls -fprint -fprint0 -fprintf -ok -okdir -toolexec -vettool
-	--checkpoint-action --compress-program --config-env --eval --exec --exec-path --ext-diff --extcmd
-	--open-files-in-pager --output --pre --receive-pack --rsh --to-command --toolexec --upload-pack
-	--use-compress-program foreach`)
+// hidingArguments make a command that is not known run another one, write a file or
+// delete. A value may follow after "=".
+var hidingArguments = words(`-delete -exec -execdir -fls -fprint -ok -okdir -toolexec -vettool -wrapper
+	--checkpoint-action --command --compress-program --config --config-env --eval --exec --ext-diff --extcmd --filter
+	--open-files-in-pager --output --pager --plugin --pre --receive-pack --remote --rsh --script-shell --shell --to-command --toolexec
+	--upload-pack --use-askpass --use-compress-program foreach`)
 
 func words(list string) map[string]bool { return set(strings.Fields(list)...) }
 
@@ -55,6 +49,11 @@ func set(list ...string) map[string]bool {
 var (
 	// plainName is a word that no shell changes and that is no option.
 	plainName = regexp.MustCompile(`^[A-Za-z0-9_./+:@%,][A-Za-z0-9_./+:@%,-]*$`)
+	// exactWord is a word that no shell changes.
+	exactWord = regexp.MustCompile(`^[A-Za-z0-9_./+:@%,=-]+$`)
+	// sedScript is a script of sed that prints, deletes and replaces, and neither
+	// runs nor writes anything.
+	sedScript = regexp.MustCompile(`^(([0-9]+|\$)(,([0-9]+|\$))?)?([pdq=]|s/([^/\\\n]|\\[^\n])*/([^/\\\n]|\\[^\n])*/[gpI0-9]*)(;(([0-9]+|\$)(,([0-9]+|\$))?)?[pdq=])*$`)
 	// loopName is a variable that a loop may set: one in capitals, PATH say, could
 	// change what the commands in the loop do.
 	loopName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,15}$`)

@@ -64,7 +64,7 @@ func (t *editTool) change(ctx context.Context, p place, r replacement) (change *
 	case !file.exists:
 		return nil, 0, 0, t.w.missing(ctx, p)
 	}
-	change.New, line, n, err = r.apply(file.text)
+	change.New, line, n, err = r.apply(ctx, file.text)
 	if err != nil {
 		return nil, 0, 0, fmt.Errorf("%s: %w", name, err)
 	}
@@ -104,26 +104,39 @@ type replacement struct {
 // apply gives the text with the replacement made, the line of the first match
 // and the number of matches. Line ends do not matter for matching: an old with
 // "\n" matches CR LF, and what is put in gets the line ends of its place.
-func (r replacement) apply(text string) (result string, line, n int, err error) {
+func (r replacement) apply(ctx context.Context, text string) (result string, line, n int, err error) {
 	if r.old == r.new {
 		return "", 0, 0, errors.New("old and new are the same text")
 	}
 	find := lineEndFinder(text, r.old)
-	starts, ends := find.all()
+	starts, ends := find.all(ctx)
 	switch {
+	case ctx.Err() != nil:
+		return "", 0, 0, errEditStopped
 	case len(starts) == 0:
-		return "", 0, 0, noMatch(text, r.old)
+		return "", 0, 0, noMatch(ctx, text, r.old)
 	case len(starts) > 1 && !r.all:
 		return "", 0, 0, manyMatches(text, starts)
 	}
+	if size := len(text) + len(starts)*(len(r.new)-len(r.old)); size > maxResultBytes {
+		return "", 0, 0, fmt.Errorf("the file would come to have %s, more than %s: use the shell",
+			byteSize(int64(size)), byteSize(maxResultBytes))
+	}
+	unix, dos := r.new, r.new
+	if find.loose {
+		unix, dos = withLineEnds(r.new, "\n"), withLineEnds(r.new, crlf)
+	}
 	var b strings.Builder
-	at := 0
+	at, lineEnd := 0, lineEnds{text: text, next: -1}
 	for i, start := range starts {
+		if i%editPoll == 0 && ctx.Err() != nil {
+			return "", 0, 0, errEditStopped
+		}
 		b.WriteString(text[at:start])
-		if find.loose {
-			b.WriteString(withLineEnds(r.new, lineEndAt(text, start)))
+		if lineEnd.at(start) == crlf {
+			b.WriteString(dos)
 		} else {
-			b.WriteString(r.new)
+			b.WriteString(unix)
 		}
 		at = ends[i]
 	}
@@ -133,6 +146,16 @@ func (r replacement) apply(text string) (result string, line, n int, err error) 
 	}
 	return result, 1 + strings.Count(text[:starts[0]], "\n"), len(starts), nil
 }
+
+const (
+	// maxResultBytes bounds a file after a replacement: one that may be changed, and
+	// the longest text that a call can put into it.
+	maxResultBytes = maxEditBytes + maxArguments
+	// editPoll is how many matches are worked on before an edit may be stopped.
+	editPoll = 1000
+)
+
+var errEditStopped = errors.New("the edit was stopped")
 
 // finder finds old in a text. When loose, both are compared with "\n" line ends,
 // and removed holds where the text had a "\r" before one, in the offsets of the
@@ -167,7 +190,7 @@ func lineEndFinder(text, old string) *finder {
 
 // all gives the matches from left to right, none inside another, as offsets of
 // the original text.
-func (f *finder) all() (starts, ends []int) {
+func (f *finder) all(ctx context.Context) (starts, ends []int) {
 	k := 0
 	original := func(i int) int {
 		for k < len(f.removed) && f.removed[k] < i {
@@ -177,7 +200,7 @@ func (f *finder) all() (starts, ends []int) {
 	}
 	for at := 0; ; {
 		i := strings.Index(f.text[at:], f.old)
-		if i < 0 {
+		if i < 0 || len(starts)%editPoll == 0 && ctx.Err() != nil {
 			return starts, ends
 		}
 		at += i
@@ -187,15 +210,27 @@ func (f *finder) all() (starts, ends []int) {
 	}
 }
 
-// lineEndAt is the line end in use at an offset: the next one, else the last.
-func lineEndAt(text string, offset int) string {
-	i := strings.IndexByte(text[offset:], '\n')
-	if i >= 0 {
-		i += offset
-	} else {
-		i = strings.LastIndexByte(text, '\n')
+// lineEnds tells the line ends of a text, from its start on.
+type lineEnds struct {
+	text string
+	next int // the last line end that was looked up
+}
+
+// at is the line end in use at an offset, which is none before the last one: the
+// next line end, else the last of all.
+func (l *lineEnds) at(offset int) string {
+	if l.next < offset {
+		if i := strings.IndexByte(l.text[offset:], '\n'); i >= 0 {
+			l.next = offset + i
+		} else {
+			l.next = len(l.text)
+		}
 	}
-	if i > 0 && text[i-1] == '\r' {
+	i := l.next
+	if i == len(l.text) {
+		i = strings.LastIndexByte(l.text, '\n')
+	}
+	if i > 0 && l.text[i-1] == '\r' {
 		return crlf
 	}
 	return "\n"

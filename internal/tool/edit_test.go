@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,7 +17,7 @@ func TestReplacementIsReplace(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(letters, 0, 8).Draw(rt, "text"), "")
 		r := replacement{old: letters.Draw(rt, "old"), new: letters.Draw(rt, "new"), all: rapid.Bool().Draw(rt, "all")}
 		n := strings.Count(text, r.old)
-		got, line, count, err := r.apply(text)
+		got, line, count, err := r.apply(context.Background(), text)
 		if n == 0 || r.old == r.new || n > 1 && !r.all {
 			if err == nil {
 				rt.Fatalf("%d matches, no error", n)
@@ -28,7 +29,7 @@ func TestReplacementIsReplace(t *testing.T) {
 				rt.Fatalf("%q in line %d, %d times, %v; want %q in line %d, %d times", got, line, count, err, want, wantLine, n)
 			}
 		}
-		dos, dosLine, dosCount, dosErr := r.apply(toCRLF(text))
+		dos, dosLine, dosCount, dosErr := r.apply(context.Background(), toCRLF(text))
 		if (err == nil) != (dosErr == nil) || dosCount != count || dosLine != line {
 			rt.Fatalf("with CRLF: %v, %d, line %d", dosErr, dosCount, dosLine)
 		}
@@ -49,7 +50,7 @@ func TestReplacementInMixedText(t *testing.T) {
 		{"a\r\nb", "a\nb", "a\nb\nc\r\nd"}, // exact: both sides say what they mean
 		{"b\r\nc", "x", "a\r\nx\r\nd"},     // not exact, but for the line end
 	} {
-		got, _, _, err := replacement{old: c.old, new: c.new}.apply(text)
+		got, _, _, err := replacement{old: c.old, new: c.new}.apply(context.Background(), text)
 		if err != nil || got != c.want {
 			t.Errorf("%q -> %q: %q, %v; want %q", c.old, c.new, got, err, c.want)
 		}
@@ -70,7 +71,7 @@ func TestNoMatchSays(t *testing.T) {
 		{"many", strings.Repeat("x\n", 50), "x", "matches 50 times, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ...:"},
 		{"blank", "a\n", "\n\n\n", "nothing similar"},
 	} {
-		_, _, _, err := replacement{old: c.old, new: "new"}.apply(c.text)
+		_, _, _, err := replacement{old: c.old, new: "new"}.apply(context.Background(), c.text)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

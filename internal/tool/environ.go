@@ -38,22 +38,20 @@ func commandEnviron(environ []string, dir string) []string {
 }
 
 // lookPath finds a program in the PATH of an environment, "" if it is not there.
-// Relative entries of PATH do not count: they would mean a program of the work
-// tree.
-func lookPath(environ []string, program string) string {
-	path := ""
-	for _, e := range environ {
-		if name, value, _ := strings.Cut(e, "="); envNameEqual(name, "PATH") {
-			path = value // the last one counts
-		}
-	}
-	for _, dir := range filepath.SplitList(path) {
+// Relative entries of PATH do not count, nor does what lies, links resolved, in one
+// of the folders without: they would mean a program of the work tree.
+func lookPath(environ []string, program string, without ...string) string {
+	for _, dir := range filepath.SplitList(variable(environ, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
 		for _, suffix := range programSuffixes {
 			full := filepath.Join(dir, program+suffix)
-			if info, err := os.Stat(full); err == nil && isProgram(info) {
+			if info, err := os.Stat(full); err != nil || !isProgram(info) {
+				continue
+			}
+			real, err := resolve(full)
+			if err == nil && !slices.ContainsFunc(without, func(dir string) bool { _, in := below(dir, real); return in }) {
 				return full
 			}
 		}

@@ -174,9 +174,12 @@ func (w *Workspace) similarPaths(ctx context.Context, p place) []string {
 			continue
 		}
 		var names []string
-		entries, _ := os.ReadDir(dir) // nothing to suggest is fine
-		for _, e := range entries {
-			names = append(names, e.Name())
+		if f, err := openResolved(dir); err == nil {
+			entries, _ := readEntries(ctx, f, maxSuggestWalk) // nothing to suggest is fine
+			f.Close()
+			for _, e := range entries {
+				names = append(names, e.Name())
+			}
 		}
 		if near := nearest(rest[0], names); near != "" {
 			guess := filepath.Join(append([]string{dir, near}, rest[1:]...)...)
@@ -186,14 +189,13 @@ func (w *Workspace) similarPaths(ctx context.Context, p place) []string {
 		}
 		break
 	}
-	base, seen := filepath.Base(p.rel), 0
-	walk := walker{dir: p.root, base: p.root, visit: func(f walked) bool {
+	base := filepath.Base(p.rel)
+	walk := walker{dir: p.root, base: p.root, entries: maxWalk - maxSuggestWalk, visit: func(f walked) bool {
 		if path := w.display(f.path); filepath.Base(f.path) == base && len(found) < maxSuggestions &&
 			(len(found) == 0 || found[0] != path) {
 			found = append(found, path)
 		}
-		seen++
-		return seen < maxSuggestWalk && len(found) < maxSuggestions
+		return len(found) < maxSuggestions
 	}}
 	_ = walk.run(ctx) // what was found until then will do
 	return found

@@ -75,6 +75,9 @@ func compileGlob(pattern string) (match func(rel string) bool, base string, err 
 	if strings.TrimSpace(pattern) == "" {
 		return nil, "", errors.New(`pattern must not be empty: "**" is every file`)
 	}
+	if err := boundGlob(pattern); err != nil {
+		return nil, "", fmt.Errorf("pattern %w", err)
+	}
 	if !doublestar.ValidatePattern(pattern) {
 		return nil, "", fmt.Errorf("pattern %q has an open [ or { or ends with a backslash", cutText(pattern, 100))
 	}
@@ -86,6 +89,31 @@ func compileGlob(pattern string) (match func(rel string) bool, base string, err 
 	}
 	base, rest := doublestar.SplitPattern(pattern)
 	return func(rel string) bool { return doublestar.MatchUnvalidated(rest, rel) }, base, nil
+}
+
+// maxGlobWays bounds how many patterns the alternatives {a,b} of a pattern stand
+// for together: each is tried on each path, and that cannot be stopped.
+const maxGlobWays = 256
+
+// boundGlob refuses a pattern that takes too long to match.
+func boundGlob(pattern string) error {
+	if len(pattern) > maxPatternBytes {
+		return fmt.Errorf("has %d bytes, more than %d", len(pattern), maxPatternBytes)
+	}
+	ways, group := 1, 1
+	for _, c := range pattern {
+		switch c {
+		case ',':
+			group++
+		case '{', '}': // an upper bound, whatever is in one another
+			ways *= group
+			group = 1
+		}
+		if ways*group > maxGlobWays {
+			return fmt.Errorf("%q stands for more than %d patterns: use fewer alternatives", cutText(pattern, 100), maxGlobWays)
+		}
+	}
+	return nil
 }
 
 func (t *globTool) glob(ctx context.Context, p place, pattern string, match func(string) bool) (Result, error) {
@@ -115,6 +143,9 @@ func (t *globTool) glob(ctx context.Context, p place, pattern string, match func
 		return true
 	})
 	if err := walk.run(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = errSearchStopped
+		}
 		return Result{}, fmt.Errorf("%s: %w", name, plainError(err))
 	}
 	if total == 0 {

@@ -72,6 +72,9 @@ func compileSelection(glob string) (func(rel string) bool, error) {
 		return nil, nil
 	}
 	pattern, not := strings.CutPrefix(filepath.ToSlash(glob), "!")
+	if err := boundGlob(pattern); err != nil {
+		return nil, fmt.Errorf("glob %w", err)
+	}
 	if !doublestar.ValidatePattern(pattern) {
 		return nil, fmt.Errorf("glob %q has an open [ or { or ends with a backslash", cutText(glob, 100))
 	}
@@ -94,15 +97,18 @@ func (t *grepTool) grep(ctx context.Context, p place, e *expr, selects func(stri
 	case err != nil:
 		return Result{}, fmt.Errorf("%s: %w", name, plainError(err))
 	case !info.IsDir():
-		return t.grepFile(p, e)
+		return t.grepFile(ctx, p, e)
 	}
 	files, limited, err := t.candidates(ctx, p, e, selects)
+	if ctx.Err() != nil {
+		return Result{}, errSearchStopped
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", name, plainError(err))
 	}
 	found := searchFiles(ctx, files, e)
 	if ctx.Err() != nil {
-		return Result{}, errors.New("the search was stopped")
+		return Result{}, errSearchStopped
 	}
 	r := t.report(p, found)
 	if limited {
@@ -111,15 +117,20 @@ func (t *grepTool) grep(ctx context.Context, p place, e *expr, selects func(stri
 	return r, nil
 }
 
+var errSearchStopped = errors.New("the search was stopped")
+
 // grepFile searches a single file, which may be one that is ignored.
-func (t *grepTool) grepFile(p place, e *expr) (Result, error) {
+func (t *grepTool) grepFile(ctx context.Context, p place, e *expr) (Result, error) {
 	name := t.w.display(p.abs)
 	f, err := p.open()
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", name, plainError(err))
 	}
 	defer f.Close()
-	found, err := searchFile(f, e)
+	found, err := searchFile(ctx, f, e)
+	if ctx.Err() != nil {
+		return Result{}, errSearchStopped
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", name, plainError(err))
 	}

@@ -51,7 +51,7 @@ func (p place) readScopes(isDir bool) []string {
 	if !isDir {
 		dir = filepath.Dir(dir)
 	}
-	return []string{"reads in " + dir}
+	return []string{"reads in " + shownPath(dir)}
 }
 
 // locate resolves a path of a call.
@@ -62,7 +62,7 @@ func (w *Workspace) locate(path string) (place, error) {
 	case strings.ContainsRune(path, 0):
 		return place{}, errors.New("path must not hold a NUL byte")
 	}
-	abs := filepath.Clean(filepath.FromSlash(path))
+	abs := filepath.Clean(filepath.FromSlash(w.meantPath(path)))
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(w.Dir, abs)
 	}
@@ -93,9 +93,9 @@ func (w *Workspace) locateForWriting(path string) (place, error) {
 	if !p.inside() {
 		where := ""
 		if p.real != p.abs {
-			where = " (it leads to " + p.real + ")"
+			where = " (it leads to " + shownPath(p.real) + ")"
 		}
-		return p, fmt.Errorf("%s is outside the work tree%s: files are only written inside %s",
+		return p, fmt.Errorf("%s is outside the folder of the session (and its additional folders)%s: files are only written inside %s",
 			path, where, strings.Join(w.rootNames(), ", "))
 	}
 	return p, nil
@@ -124,12 +124,12 @@ func (w *Workspace) rootNames() []string {
 }
 
 // display is the name of a path in results: from Dir if it lies there, with
-// slashes on every platform.
+// slashes on every platform, in the form of [shownPath].
 func (w *Workspace) display(abs string) string {
 	if rel, ok := below(filepath.Clean(w.Dir), abs); ok {
-		return filepath.ToSlash(rel)
+		return shownPath(filepath.ToSlash(rel))
 	}
-	return filepath.ToSlash(abs)
+	return shownPath(filepath.ToSlash(abs))
 }
 
 // below reports whether path is dir or lies in it, and its name from there.
@@ -147,15 +147,29 @@ func below(dir, path string) (rel string, ok bool) {
 // of the part that does, a link to nowhere included, since writing through one
 // would create its target.
 func resolve(path string) (string, error) {
+	real, _, err := resolveLinks(path)
+	return real, err
+}
+
+// resolveLinks is resolve with the links on the way, each by its resolved path.
+func resolveLinks(path string) (real string, links []string, err error) {
 	vol := filepath.VolumeName(path)
 	sep := string(filepath.Separator)
 	done := vol + sep
 	todo := splitPath(path[len(vol):])
-	for links := 0; len(todo) > 0; {
+	var noFolder error // why nothing can be below done
+	for len(todo) > 0 {
 		name := todo[0]
 		todo = todo[1:]
-		if name == ".." {
-			done = filepath.Dir(done)
+		if name == "." || name == ".." {
+			// A name is no folder because of what follows it: behind one that is
+			// missing the kernel goes neither up nor on.
+			if noFolder != nil {
+				return "", nil, noFolder
+			}
+			if name == ".." {
+				done = filepath.Dir(done)
+			}
 			continue
 		}
 		next := filepath.Join(done, name)
@@ -163,20 +177,23 @@ func resolve(path string) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist), isNotDir(err):
 			// Nothing below can be a link. Names that follow stay as they are.
-			done = next
+			done, noFolder = next, plainError(err)
 			continue
 		case err != nil:
-			return "", err
+			return "", nil, err
 		case info.Mode()&fs.ModeSymlink == 0:
 			done = next
+			if !info.IsDir() {
+				noFolder = syscall.ENOTDIR
+			}
 			continue
 		}
-		if links++; links > maxLinks {
-			return "", errors.New("too many symbolic links")
+		if links = append(links, next); len(links) > maxLinks {
+			return "", nil, errors.New("too many symbolic links")
 		}
 		target, err := os.Readlink(next)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		target = filepath.FromSlash(target)
 		if filepath.IsAbs(target) {
@@ -184,9 +201,19 @@ func resolve(path string) (string, error) {
 			done = vol + sep
 			target = target[len(vol):]
 		}
-		todo = append(splitPath(target), todo...)
+		todo = append(linkNames(target), todo...)
 	}
-	return done, nil
+	return done, links, nil
+}
+
+// linkNames gives the names of a link's target. Unlike those of a clean path they
+// may be "." and "..", and a separator at the end asks for a folder as "." does.
+func linkNames(target string) []string {
+	sep := string(filepath.Separator)
+	if strings.HasSuffix(target, sep) {
+		target += "."
+	}
+	return slices.DeleteFunc(strings.Split(target, sep), func(name string) bool { return name == "" })
 }
 
 // splitPath gives the names of a path without "." and empty ones.
@@ -215,10 +242,48 @@ func plainError(err error) error {
 // through it, so that a link that appears after the check leads nowhere.
 func (p place) openRoot() (*os.Root, error) { return os.OpenRoot(p.root) }
 
+// errMoved says that a path leads elsewhere than when it was resolved.
+var errMoved = errors.New("a symbolic link was put on its way: ask again")
+
+// openResolved opens a resolved path for reading, and fails when a symbolic link
+// has been put on it since: a person allowed what it led to before. On Linux the
+// kernel sees to it. Elsewhere the file that was opened is compared with what is
+// there without links.
+func openResolved(path string) (*os.File, error) {
+	f, err := openNoLinks(path)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return f, err
+	}
+	if f, err = openNoFollow(path); err != nil {
+		return nil, err
+	}
+	opened, err := f.Stat()
+	if err == nil {
+		err = stillThere(path, opened)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// stillThere checks that a resolved path leads to a file without links.
+func stillThere(path string, opened fs.FileInfo) error {
+	now, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if real, err := resolve(path); err != nil || real != path || !os.SameFile(now, opened) {
+		return errMoved
+	}
+	return nil
+}
+
 // open opens the place for reading.
 func (p place) open() (*os.File, error) {
 	if !p.inside() {
-		return openNoBlock(p.real)
+		return openResolved(p.real)
 	}
 	root, err := p.openRoot()
 	if err != nil {
@@ -231,7 +296,7 @@ func (p place) open() (*os.File, error) {
 // stat describes what is at the place.
 func (p place) stat() (fs.FileInfo, error) {
 	if !p.inside() {
-		return os.Stat(p.real)
+		return os.Lstat(p.real)
 	}
 	root, err := p.openRoot()
 	if err != nil {

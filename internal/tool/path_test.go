@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -148,6 +149,109 @@ func TestLinkAfterCheck(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(base, "out", "new.txt")); err == nil {
 		t.Error("made outside")
+	}
+}
+
+// TestLinkAfterQuestion turns a file or a folder that a person was asked about, or
+// one inside, into a link to another between the question and the call.
+func TestLinkAfterQuestion(t *testing.T) {
+	for _, inside := range []bool{false, true} {
+		for _, turned := range []string{"asked", "asked/sub", "asked/sub/f.txt"} {
+			base := resolvedTempDir(t)
+			w := &Workspace{Dir: filepath.Join(base, "work")}
+			asked := filepath.Join(base, "asked")
+			if inside {
+				asked = filepath.Join(w.Dir, "asked")
+			}
+			writeFile(t, filepath.Join(asked, "sub", "f.txt"), "harmless\n")
+			writeFile(t, filepath.Join(base, "secret", "sub", "f.txt"), "SECRET\n")
+			if err := os.MkdirAll(w.Dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			var actions []*Action
+			for _, c := range []struct {
+				tool Tool
+				args m
+			}{
+				{Read(w), m{"path": asked + "/sub/f.txt"}}, {Read(w), m{"path": asked + "/sub"}}, {Read(w), m{"path": asked}},
+				{Grep(w), m{"pattern": "SECRET", "path": asked}}, {Grep(w), m{"pattern": "SECRET", "path": asked + "/sub"}},
+				{Grep(w), m{"pattern": "SECRET", "path": asked + "/sub/f.txt"}}, {Glob(w), m{"pattern": asked + "/**"}},
+			} {
+				a, err := Prepare(t.Context(), c.tool, mustJSON(t, c.args))
+				if err != nil {
+					t.Fatal(err)
+				}
+				actions = append(actions, a)
+			}
+			// A walk that has begun before counts too.
+			p, err := w.locate(asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest := strings.TrimPrefix(turned, "asked")
+			if err := os.RemoveAll(asked + rest); err != nil {
+				t.Fatal(err)
+			}
+			symlink(t, filepath.Join(base, "secret")+rest, asked+rest)
+			writeFile(t, filepath.Join(base, "secret", "more.txt"), "SECRET\n")
+			for _, a := range actions {
+				if r := Run(t.Context(), a, nil); strings.Contains(r.Text, "SECRET") || strings.Contains(r.Text, "more.txt") {
+					t.Errorf("%s is a link now, inside %t: %q: %s %q", turned, inside, a.Title, r.Status, r.Text)
+				}
+			}
+			walk := newWalker(p, func(f walked) bool {
+				if found := searchPath(t.Context(), f, mustExpr(t, "SECRET")); found.count > 0 {
+					t.Errorf("%s is a link now: a walk found something in %s", turned, f.path)
+				}
+				return true
+			})
+			_ = walk.run(t.Context()) // that it fails is fine
+		}
+	}
+}
+
+func mustExpr(t testing.TB, pattern string) *expr {
+	t.Helper()
+	e, err := compileExpr(pattern, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TestNoWayUpFromNowhere: what a link says of a folder that is not there, or of a
+// file, leads nowhere for the kernel, and so it does here.
+func TestNoWayUpFromNowhere(t *testing.T) {
+	base := resolvedTempDir(t)
+	w := &Workspace{Dir: base + "/work"}
+	writeFile(t, w.Dir+"/a/file", "")
+	for i, target := range []string{
+		"a/no/../file", "a/no/../../work/a/file", "a/file/../file", "no/..", "no/.", "no/", "a/file/.", "a/file/", "a/no/../new", "a/file/../new",
+		w.Dir + "/no/../a/file", "a/../a/file/../new", "a/no/./new",
+	} {
+		link := fmt.Sprintf("link%d", i)
+		symlink(t, target, w.Dir+"/"+link)
+		before := listing(base)
+		for _, path := range []string{link, link + "/x"} {
+			if p, err := w.locate(path); err == nil {
+				t.Errorf("%s with a link to %s is %s", path, target, p.real)
+			}
+			if a, err := Prepare(t.Context(), Write(w), mustJSON(t, m{"path": path, "content": "x"})); err == nil {
+				t.Errorf("%s with a link to %s: %+v", path, target, Run(t.Context(), a, nil))
+			}
+		}
+		if after := listing(base); len(after) != len(before) {
+			t.Errorf("a link to %s made something: %v", target, after)
+		}
+	}
+	for target, want := range map[string]string{"a/../a/./file": "a/file", "a/.": "a", "a/": "a", "./no": "no", ".//a//x": "a/x"} {
+		symlink(t, target, w.Dir+"/good")
+		if p, err := w.locate("good"); err != nil || p.rel != filepath.FromSlash(want) {
+			t.Errorf("%s: %+v %v", target, p, err)
+		}
+		if err := os.Remove(w.Dir + "/good"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

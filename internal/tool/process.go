@@ -112,7 +112,7 @@ func (t *shellTool) stop(cmd *exec.Cmd, gone <-chan struct{}) {
 		}
 	}
 	// The command has ended; its children may still be cleaning up.
-	for groupAlive(cmd.Process.Pid) {
+	for commandAlive(cmd) {
 		select {
 		case <-poll.C:
 		case <-ending:

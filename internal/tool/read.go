@@ -151,7 +151,10 @@ func readImage(name string, in io.Reader, size int64) (Result, error) {
 
 // readDir lists a directory: folders end with a slash, links show their target.
 func readDir(ctx context.Context, name string, f *os.File, offset, limit int) (Result, error) {
-	entries, err := f.ReadDir(-1)
+	entries, err := readEntries(ctx, f, maxWalk)
+	if ctx.Err() != nil {
+		return Result{}, fmt.Errorf("%s: reading was stopped", name)
+	}
 	if err != nil {
 		return Result{}, fmt.Errorf("%s: %w", name, plainError(err))
 	}
@@ -159,17 +162,17 @@ func readDir(ctx context.Context, name string, f *os.File, offset, limit int) (R
 		return Result{Status: StatusOK, Text: "[" + name + " is an empty directory]"}, nil
 	}
 	lines := make([]string, 0, len(entries))
-	for _, e := range sortedEntries(entries) {
-		line := e.Name()
+	for _, e := range entries {
+		line := shownPath(e.Name())
 		switch {
 		case e.IsDir():
 			line += "/"
 		case e.Type()&fs.ModeSymlink != 0:
-			if target, err := os.Readlink(filepath.Join(f.Name(), line)); err == nil {
-				line += " -> " + filepath.ToSlash(target)
+			if target, err := os.Readlink(filepath.Join(f.Name(), e.Name())); err == nil {
+				line += " -> " + shownPath(filepath.ToSlash(target))
 			}
 		}
-		lines = append(lines, strings.ReplaceAll(line, "\n", "?"))
+		lines = append(lines, line)
 	}
 	return readLines(ctx, name, strings.NewReader(strings.Join(lines, "\n")+"\n"), offset, limit)
 }

@@ -26,7 +26,7 @@ func (t *grepTool) ripgrep(ctx context.Context, p place, e *expr, wanted func(wa
 		return nil, false
 	}
 	base := gitRoot(p.real)
-	program := lookPath(t.w.Environ, "rg")
+	program := lookPath(t.w.Environ, "rg", t.w.roots()...)
 	if base == "" || program == "" || hasOwnRules(base) || hasOwnRules(p.real) {
 		return nil, false
 	}

@@ -113,12 +113,53 @@ func sandboxArguments(args []string) (write, argv []string, err error) {
 // refusals are what programs print when the kernel refuses them something.
 var refusals = []string{"ermission denied", "peration not permitted", "EACCES", "nvalid cross-device link"}
 
-// sandboxNote explains to a model what may have stopped a confined command.
-func sandboxNote(output string) string {
-	if slices.ContainsFunc(refusals, func(s string) bool { return strings.Contains(output, s) }) {
-		return "; commands can write only in the work tree, temporary and cache folders"
+// maxRefusals is how many lines of a command's output are looked at for paths.
+const maxRefusals = 100
+
+// sandboxNote explains to a model what may have stopped a command in dir that may
+// write in the given places. Most refusals have nothing to do with the sandbox: those
+// that name a path count only where it is what forbids writing there.
+func sandboxNote(output, dir string, writable []string) string {
+	const places = "commands can write only in the work tree, temporary and cache folders"
+	unnamed := false
+	n := 0
+	for line := range strings.Lines(output) {
+		if !slices.ContainsFunc(refusals, func(s string) bool { return strings.Contains(line, s) }) {
+			continue
+		}
+		if n++; n > maxRefusals {
+			break
+		}
+		paths := pathsIn(line, dir)
+		unnamed = unnamed || len(paths) == 0
+		for _, p := range paths {
+			if !slices.ContainsFunc(writable, func(w string) bool { _, in := below(w, p); return in }) && otherwiseWritable(p) {
+				return "; " + places
+			}
+		}
+	}
+	if unnamed {
+		return "; if it was writing that was refused: " + places
 	}
 	return ""
+}
+
+// pathsIn finds what in a message of a program may be paths: words with a slash, and
+// words in quotes.
+func pathsIn(line, dir string) []string {
+	var paths []string
+	for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`\u2018\u2019", r) }) {
+		if word = strings.TrimRight(word, ":,.;)"); !strings.Contains(word, "/") {
+			continue
+		}
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(dir, word)
+		}
+		if real, err := resolve(filepath.Clean(word)); err == nil {
+			paths = append(paths, real)
+		}
+	}
+	return paths
 }
 
 // devices are what every command may write besides folders.
@@ -133,10 +174,17 @@ var homeCaches = []string{
 // writable lists what commands may write: links resolved, nothing twice. A path
 // that goes through a link which a command could have put there is left out.
 func (s *Sandbox) writable(w *Workspace) []string {
-	roots, caches, temp := w.roots(), cachePlaces(w.Environ), s.temp
+	roots, temp := w.roots(), s.temp
 	if temp == nil {
 		temp = tempPlaces(w.Environ)
 	}
+	written := slices.Clone(roots)
+	for _, p := range temp {
+		if real, err := resolve(filepath.Clean(p)); err == nil && filepath.IsAbs(p) {
+			written = append(written, real)
+		}
+	}
+	caches := cachePlaces(w.Environ, written)
 	var places []followed
 	for _, p := range slices.Concat(devices, temp, caches, s.Write) {
 		if !filepath.IsAbs(p) {
@@ -186,8 +234,9 @@ func tempPlaces(environ []string) []string {
 }
 
 // cachePlaces are the folders for caches that are made when they are not there,
-// since a command could not, and those of tools that may be there.
-func cachePlaces(environ []string) []string {
+// since a command could not, and those of tools that may be there. Nothing in the
+// given folders, which commands write, has a say in it.
+func cachePlaces(environ, written []string) []string {
 	home := variable(environ, "HOME")
 	var list []string
 	switch cache := variable(environ, "XDG_CACHE_HOME"); {
@@ -196,8 +245,8 @@ func cachePlaces(environ []string) []string {
 	case filepath.IsAbs(home):
 		list = append(list, filepath.Join(home, ".cache"))
 	}
-	if lookPath(environ, "go") != "" {
-		list = append(list, goCaches(environ, home)...)
+	if lookPath(environ, "go", written...) != "" {
+		list = append(list, goCaches(environ, home, written)...)
 	}
 	if filepath.IsAbs(home) {
 		for _, p := range homeCaches {
@@ -211,8 +260,8 @@ func cachePlaces(environ []string) []string {
 
 // goCaches are the build cache, the module cache, and the checksums that go keeps
 // beside it.
-func goCaches(environ []string, home string) []string {
-	saved := goEnviron(environ, home)
+func goCaches(environ []string, home string, written []string) []string {
+	saved := goEnviron(environ, home, written)
 	value := func(name string) string {
 		if v := variable(environ, name); v != "" {
 			return v
@@ -236,8 +285,10 @@ func goCaches(environ []string, home string) []string {
 // maxGoEnviron bounds the file of go env -w.
 const maxGoEnviron = 64 << 10
 
-// goEnviron is what go env -w has saved.
-func goEnviron(environ []string, home string) []string {
+// goEnviron is what go env -w has saved. A file counts only where an absolute path
+// names it ("off" in GOENV turns it off), and where no command can have written it:
+// a repository must not say where commands may write.
+func goEnviron(environ []string, home string, written []string) []string {
 	file := variable(environ, "GOENV")
 	if file == "" {
 		dir := variable(environ, "XDG_CONFIG_HOME")
@@ -246,11 +297,18 @@ func goEnviron(environ []string, home string) []string {
 		}
 		file = filepath.Join(dir, "go", "env")
 	}
-	info, err := os.Stat(file)
+	if !filepath.IsAbs(file) {
+		return nil
+	}
+	f, err := follow(filepath.Clean(file))
+	if err != nil || f.planted(written) || slices.ContainsFunc(written, func(dir string) bool { _, in := below(dir, f.real); return in }) {
+		return nil
+	}
+	info, err := os.Stat(f.real)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxGoEnviron {
 		return nil
 	}
-	data, _ := os.ReadFile(file)
+	data, _ := os.ReadFile(f.real)
 	return strings.Split(string(data), "\n")
 }
 
@@ -286,31 +344,6 @@ func (f *followed) planted(writable []string) bool {
 
 // follow resolves a clean absolute path and remembers the links.
 func follow(path string) (f followed, err error) {
-	for range maxLinks {
-		link, next := firstLink(path)
-		if link == "" {
-			f.real = path
-			return f, nil
-		}
-		f.links, path = append(f.links, link), next
-	}
-	return f, errors.New("too many symbolic links")
-}
-
-// firstLink finds the first link of a path, and the path without it.
-func firstLink(path string) (link, next string) {
-	at := filepath.VolumeName(path) + string(filepath.Separator)
-	parts := splitPath(path[len(filepath.VolumeName(path)):])
-	for i, name := range parts {
-		at = filepath.Join(at, name)
-		target, err := os.Readlink(at)
-		if err != nil {
-			continue
-		}
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(at), target)
-		}
-		return at, filepath.Join(target, filepath.Join(parts[i+1:]...))
-	}
-	return "", ""
+	f.real, f.links, err = resolveLinks(path)
+	return f, err
 }

@@ -3,6 +3,7 @@ package tool
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"syscall"
 
@@ -116,4 +117,14 @@ func allow(rules int, path string, rights uint64) error {
 		rights &= writeFileRights
 	}
 	return landlock.LandlockAddPathBeneathRule(rules, &landlock.PathBeneathAttr{ParentFd: fd, AllowedAccess: rights}, 0)
+}
+
+// otherwiseWritable reports whether this process, which is not confined, could write
+// a file, or make it.
+func otherwiseWritable(path string) bool {
+	err := unix.Access(path, unix.W_OK)
+	if errors.Is(err, syscall.ENOENT) {
+		err = unix.Access(filepath.Dir(path), unix.W_OK)
+	}
+	return err == nil
 }

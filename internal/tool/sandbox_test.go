@@ -111,7 +111,7 @@ func TestWritablePlaces(t *testing.T) {
 	if exists(at("gone")) {
 		t.Error("a folder of the configuration was made")
 	}
-	if got := cachePlaces(nil); len(got) != 0 {
+	if got := cachePlaces(nil, nil); len(got) != 0 {
 		t.Errorf("without a home: %q", got)
 	}
 	if got := tempPlaces([]string{"TMPDIR=/x"}); !slices.Contains(got, "/x") || !slices.Contains(got, "/tmp") {
@@ -124,13 +124,69 @@ func TestWritablePlaces(t *testing.T) {
 	}
 }
 
-func TestSandboxNote(t *testing.T) {
-	for output, want := range map[string]bool{
-		"touch: cannot touch '/x': Permission denied": true, "open /x: permission denied": true,
-		"mv: Invalid cross-device link": true, "no such file": false, "": false,
+// TestGoEnvironOfThePerson: what may be written is not said by a file that a
+// repository holds, however the person's settings would lead to it.
+func TestGoEnvironOfThePerson(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("paths of Linux")
+	}
+	base := resolvedTempDir(t)
+	at := func(name string) string { return filepath.Join(base, name) }
+	planted := "GOCACHE=" + at("victim") + "\nGOMODCACHE=" + at("victim") + "\nGOPATH=" + at("victim") + "\n"
+	for _, name := range []string{"off", "env", "go/env", ".config/go/env", "x/.config/go/env", "x/go/env"} {
+		writeFile(t, at("work/"+name), planted)
+		writeFile(t, at("temp/"+name), planted)
+	}
+	writeFile(t, at("home/.config/go/env"), "GOCACHE="+at("mine")+"\n")
+	writeFile(t, at("bin/go"), "")
+	if err := os.Chmod(at("bin/go"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	symlink(t, at("work/env"), at("link"))
+	writeFile(t, at("evil"), planted)
+	symlink(t, at("evil"), at("work/leads-out"))
+	t.Chdir(at("work"))
+	for _, c := range []struct {
+		environ string
+		mine    bool // the person's own file counts
+	}{
+		{"HOME=" + at("home"), true}, {"GOENV=" + at("home/.config/go/env"), true}, {"XDG_CONFIG_HOME=" + at("home/.config"), true},
+		{"GOENV=off", false}, {"GOENV=env", false}, {"GOENV=./env", false}, {"GOENV=../work/env", false}, {"XDG_CONFIG_HOME=.", false},
+		{"XDG_CONFIG_HOME=x", false}, {"HOME=.", false}, {"HOME=x", false}, {"HOME=", false}, {"GOENV=" + at("work/env"), false},
+		{"GOENV=" + at("temp/env"), false}, {"GOENV=" + at("link"), false}, {"GOENV=" + at("work/leads-out"), false}, {"HOME=" + at("work"), false},
+		{"XDG_CONFIG_HOME=" + at("work"), false},
 	} {
-		if got := sandboxNote(output); strings.Contains(got, "work tree") != want {
-			t.Errorf("%q: %q", output, got)
+		w := &Workspace{Dir: at("work"), Environ: []string{"HOME=" + at("home"), "PATH=" + at("bin"), c.environ}}
+		got := (&Sandbox{temp: []string{at("temp")}}).writable(w)
+		if slices.Contains(got, at("victim")) || slices.Contains(got, at("victim/pkg/mod")) || slices.Contains(got, at("mine")) != c.mine {
+			t.Errorf("%s: %q", c.environ, got)
+		}
+	}
+}
+
+// TestSandboxNote: only what the sandbox can have refused is put down to it.
+func TestSandboxNote(t *testing.T) {
+	base := resolvedTempDir(t)
+	for _, d := range []string{"work", "elsewhere"} {
+		if err := os.MkdirAll(filepath.Join(base, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, base+"/elsewhere/file", "")
+	surely, perhaps := "; commands can write", "; if it was writing"
+	if runtime.GOOS != "linux" {
+		surely = ""
+	}
+	for output, want := range map[string]string{
+		"touch: cannot touch '" + base + "/elsewhere/new': Permission denied": surely, "open " + base + "/elsewhere/file: permission denied": surely,
+		"mv: cannot move 'a' to '" + base + "/elsewhere/a': Invalid cross-device link": surely, "bash: ../elsewhere/x: Permission denied": surely,
+		"cat: " + base + "/work/x: Permission denied": "", "ls: cannot open directory '" + base + "/no/folder/here': Permission denied": "",
+		"./run.sh: Permission denied": "", "no such file": "", "": "", "kill: Operation not permitted": perhaps, "Error: EACCES": perhaps,
+		"cat: /proc/kmsg/x: Permission denied\nfine\ntouch: " + base + "/elsewhere/y: Permission denied": surely,
+	} {
+		got := sandboxNote(output, base+"/work", []string{base + "/work"})
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%q: %q, want %q", output, got, want)
 		}
 	}
 }

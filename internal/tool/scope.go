@@ -17,9 +17,10 @@ const (
 )
 
 // commandScopes gives one scope for each simple command of a line, in their
-// order and each once: the program, with what it is told to do where that is a
-// word of its own ("git status"). It gives none when a command could be hidden:
-// everything that is not known to be plain counts as such.
+// order and each once: a known program, with what it is told to do where that is a
+// word of its own ("git status"), or all words of one that is not known. It gives
+// none when a command could be hidden: everything that is not known to be plain
+// counts as such.
 func commandScopes(command string) []string {
 	// The parser takes "\r\n" for a line's end, a shell does not.
 	if len(command) > maxScopedCommand || strings.ContainsAny(command, "\r\x00") {
@@ -41,6 +42,7 @@ func commandScopes(command string) []string {
 type scoper struct {
 	scopes []string
 	plain  bool
+	fed    bool // the command reads what the line gives it
 }
 
 func (s *scoper) statements(list []*syntax.Stmt) {
@@ -50,6 +52,7 @@ func (s *scoper) statements(list []*syntax.Stmt) {
 }
 
 func (s *scoper) statement(stmt *syntax.Stmt) {
+	defer func(fed bool) { s.fed = fed }(s.fed)
 	for _, r := range stmt.Redirs {
 		s.redirect(r)
 	}
@@ -61,6 +64,7 @@ func (s *scoper) statement(stmt *syntax.Stmt) {
 		s.call(c)
 	case *syntax.BinaryCmd:
 		s.statement(c.X)
+		s.fed = s.fed || c.Op == syntax.Pipe || c.Op == syntax.PipeAll
 		s.statement(c.Y)
 	case *syntax.Subshell:
 		s.statements(c.Stmts)
@@ -91,7 +95,7 @@ func (s *scoper) loop(c *syntax.ForClause) {
 		// What the variable holds becomes arguments in the loop: no options, and
 		// nothing that falls apart into several words.
 		text := s.word(w)
-		if text.variable || text.hides() || !plainName.MatchString(patternSigns.Replace(text.text)) {
+		if text.variable || !plainName.MatchString(patternSigns.Replace(text.text)) {
 			s.plain = false
 		}
 	}
@@ -109,6 +113,7 @@ func (s *scoper) redirect(r *syntax.Redirect) {
 	}
 	switch r.Op {
 	case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		s.fed = true
 	case syntax.DplOut, syntax.DplIn:
 		if !target.literal() || strings.Trim(target.text, "0123456789-") != "" {
 			s.plain = false
@@ -146,23 +151,6 @@ type argument struct {
 }
 
 func (a argument) literal() bool { return !a.variable && !a.pattern }
-
-// hides reports whether the word may be one of the hiding arguments.
-func (a argument) hides() bool {
-	name, _, _ := strings.Cut(a.text, "=")
-	switch {
-	case a.variable:
-		return strings.HasPrefix(a.text, "-") // the variable may be empty
-	case a.pattern:
-		for h := range hidingArguments {
-			if ok, err := path.Match(name, h); ok || err != nil {
-				return true
-			}
-		}
-		return false
-	}
-	return hidingArguments[name]
-}
 
 // word reads a word.
 func (s *scoper) word(w *syntax.Word) argument {
@@ -233,18 +221,11 @@ func (s *scoper) call(c *syntax.CallExpr) {
 		s.plain = false
 		return
 	}
-	var args []string // "" for what is not literal
-	for i, w := range c.Args {
-		arg := s.word(w)
-		if i > 0 && arg.hides() {
-			s.plain = false
-		}
-		if !arg.literal() {
-			arg.text = ""
-		}
-		args = append(args, arg.text)
+	var args []argument
+	for _, w := range c.Args {
+		args = append(args, s.word(w))
 	}
-	scope, ok := scopeOf(args)
+	scope, ok := scopeOf(args, s.fed)
 	if !ok {
 		s.plain = false
 		return
@@ -254,53 +235,70 @@ func (s *scoper) call(c *syntax.CallExpr) {
 	}
 }
 
-// scopeOf is the scope of a command with its arguments, "" for those that are
-// not literal.
-func scopeOf(args []string) (scope string, ok bool) {
+// maxExactScope bounds a scope, in bytes: what a person agrees to has to be read.
+const maxExactScope = 200
+
+// scopeOf is the scope of a command with its arguments: of a known one its name,
+// while its options are known too, of another all its words. fed says that it reads
+// what another command or the line itself gives it, which may be commands.
+func scopeOf(args []argument, fed bool) (scope string, ok bool) {
 	// A program by path is looked up by its name and named by its path.
-	name := strings.TrimSuffix(path.Base(args[0]), ".exe")
-	if !plainName.MatchString(args[0]) || hiding[name] || hiding[args[0]] {
+	name := strings.TrimSuffix(path.Base(args[0].text), ".exe")
+	if !args[0].literal() || !plainName.MatchString(args[0].text) || hiding[name] || hiding[args[0].text] {
 		return "", false
 	}
-	switch {
-	case interpreters[name]:
-		if len(args) > 2 && args[1] == "-m" && plainName.MatchString(args[2]) {
-			return args[0] + " -m " + args[2], true
-		}
-		if len(args) < 2 || !plainName.MatchString(args[1]) { // the program is its input, or in an option
+	if name == "printf" {
+		// -v runs what stands in an index.
+		return args[0].text, len(args) < 2 || args[1].literal() && !strings.HasPrefix(args[1].text, "-")
+	}
+	if o, words := known(args); o != nil {
+		return knownScope(o, args, words)
+	}
+	if fed {
+		return "", false
+	}
+	var exact []string
+	for i, a := range args {
+		if !a.literal() || !exactWord.MatchString(a.text) || i > 0 && hidingOption(a.text) {
 			return "", false
 		}
-		return args[0] + " " + args[1], true
-	case name == "printf":
-		// -v runs what stands in an index.
-		return args[0], len(args) < 2 || !strings.HasPrefix(args[1], "-")
-	case name == "make" || name == "gmake":
-		if slices.ContainsFunc(args[1:], func(a string) bool { return a == "" || makeVariable.MatchString(a) }) {
+		exact = append(exact, a.text)
+		if runners[strings.Join(exact, " ")] {
 			return "", false
 		}
 	}
-	return subcommandScope(name, args)
+	switch {
+	case interpreters[name] && (len(args) < 2 || !plainName.MatchString(args[1].text)) && !isModule(args):
+		return "", false // the program is its input, or in an option
+	case subcommands[name] && len(args) > 1 && !plainName.MatchString(args[1].text):
+		// An option before what it is told to do may change everything, as in
+		// git -c alias.x='!rm' x.
+		return "", false
+	}
+	scope = strings.Join(exact, " ")
+	return scope, len(scope) <= maxExactScope
 }
 
-// subcommandScope adds to a program what it is told to do. An option before that
-// may change everything, as in git -c alias.x='!rm' x.
-func subcommandScope(name string, args []string) (scope string, ok bool) {
-	scope = args[0]
-	if !subcommands[name] {
-		return scope, true
+// isModule reports python -m MODULE.
+func isModule(args []argument) bool {
+	return len(args) > 2 && args[1].text == "-m" && plainName.MatchString(args[2].text)
+}
+
+// hidingOption reports whether a word is one of the hiding arguments, or the start
+// of a long one: programs take that for the whole.
+func hidingOption(word string) bool {
+	name, _, _ := strings.Cut(word, "=")
+	if hidingArguments[name] {
+		return true
 	}
-	for _, arg := range args[1:] {
-		if !plainName.MatchString(arg) {
-			return "", false
-		}
-		scope += " " + arg
-		name += " " + arg
-		if runners[name] {
-			return "", false
-		}
-		if !subsubcommands[name] {
-			break
+	if !strings.HasPrefix(name, "-") {
+		return false
+	}
+	name = strings.TrimLeft(name, "-")
+	for h := range hidingArguments {
+		if h = strings.TrimLeft(h, "-"); name != "" && (strings.HasPrefix(h, name) && len(name) > 1 || strings.HasPrefix(name, h)) {
+			return true
 		}
 	}
-	return scope, true
+	return false
 }

@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // maxSearchers is how many files are searched at the same time.
@@ -30,11 +32,27 @@ type expr struct {
 	// when there is no such set. With fold their case does not matter.
 	literals []string
 	fold     bool
+	// chunk is how many bytes are searched before the search may be stopped.
+	chunk int
 }
 
+const (
+	// maxPatternBytes bounds an expression or glob: compiling cannot be stopped.
+	maxPatternBytes = 8 << 10
+	// maxSteps bounds the work between two looks at whether a search is to stop, in
+	// bytes times instructions of the expression: some 30 ms in the worst case.
+	maxSteps = 2 << 20
+	// minChunk and maxChunk bound what comes of that, in bytes.
+	minChunk = 64
+	maxChunk = 256 << 10
+)
+
 func compileExpr(pattern string, fold bool) (*expr, error) {
-	if pattern == "" {
-		return nil, fmt.Errorf("pattern must not be empty")
+	switch {
+	case pattern == "":
+		return nil, errors.New("pattern must not be empty")
+	case len(pattern) > maxPatternBytes:
+		return nil, fmt.Errorf("pattern has %d bytes, more than %d", len(pattern), maxPatternBytes)
 	}
 	flags := ""
 	if fold {
@@ -44,7 +62,7 @@ func compileExpr(pattern string, fold bool) (*expr, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pattern is no RE2 expression: %v", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 	}
-	e := &expr{line: line}
+	e := &expr{line: line, chunk: minChunk}
 	tree, err := syntax.Parse("(?m)"+flags+pattern, syntax.Perl)
 	if err != nil {
 		return e, nil
@@ -53,7 +71,11 @@ func compileExpr(pattern string, fold bool) (*expr, error) {
 		e.text, _ = regexp.Compile("(?m)" + flags + pattern) // nil is fine
 		e.atEnd = hasOp(tree, syntax.OpEndLine)
 	}
-	e.literals, e.fold = required(tree.Simplify())
+	tree = tree.Simplify()
+	e.literals, e.fold = required(tree)
+	if prog, err := syntax.Compile(tree); err == nil {
+		e.chunk = min(maxChunk, max(minChunk, maxSteps/max(1, len(prog.Inst))))
+	}
 	return e, nil
 }
 
@@ -135,7 +157,7 @@ func searchFiles(ctx context.Context, files []walked, e *expr) []fileMatches {
 				if i >= len(files) {
 					return
 				}
-				results[i] = searchPath(files[i], e)
+				results[i] = searchPath(ctx, files[i], e)
 			}
 		})
 	}
@@ -146,13 +168,13 @@ func searchFiles(ctx context.Context, files []walked, e *expr) []fileMatches {
 	return results
 }
 
-func searchPath(file walked, e *expr) fileMatches {
-	f, err := openNoFollow(file.path)
+func searchPath(ctx context.Context, file walked, e *expr) fileMatches {
+	f, err := openResolved(file.path)
 	if err != nil {
 		return fileMatches{}
 	}
 	defer f.Close()
-	found, err := searchFile(f, e)
+	found, err := searchFile(ctx, f, e)
 	if err != nil {
 		return fileMatches{}
 	}
@@ -160,7 +182,7 @@ func searchPath(file walked, e *expr) fileMatches {
 	return found
 }
 
-func searchFile(f *os.File, e *expr) (fileMatches, error) {
+func searchFile(ctx context.Context, f *os.File, e *expr) (fileMatches, error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -180,23 +202,73 @@ func searchFile(f *os.File, e *expr) (fileMatches, error) {
 	if isBinary(buf.Bytes()) {
 		return fileMatches{binary: true}, nil
 	}
-	if _, err := buf.ReadFrom(io.LimitReader(f, maxGrepFile)); err != nil {
+	if _, err := buf.ReadFrom(&stoppableReader{ctx, io.LimitReader(f, maxGrepFile)}); err != nil {
 		return fileMatches{}, err
 	}
-	return e.search(bytes.TrimPrefix(buf.Bytes(), []byte(bom))), nil
+	found := e.search(ctx, bytes.TrimPrefix(buf.Bytes(), []byte(bom)))
+	return found, ctx.Err()
 }
 
-// search finds the matching lines of a text.
-func (e *expr) search(data []byte) fileMatches {
+// stoppableReader ends with the error of a context.
+type stoppableReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// maxReadAtOnce is how much a stoppableReader reads before it looks again, in bytes.
+const maxReadAtOnce = 1 << 20
+
+// Read implements [io.Reader].
+func (s *stoppableReader) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.r.Read(p[:min(len(p), maxReadAtOnce)])
+}
+
+// search finds the matching lines of a text. What it has found when ctx ends is
+// not all.
+func (e *expr) search(ctx context.Context, data []byte) fileMatches {
 	var found fileMatches
-	if !e.mayMatch(data) {
+	if !e.mayMatch(ctx, data) {
 		return found
 	}
 	jump := e.text
 	if e.atEnd && bytes.IndexByte(data, '\r') >= 0 {
 		jump = nil
 	}
-	line, counted := 1, 0 // the number of the line at offset counted
+	line := 1
+	for len(data) > 0 && ctx.Err() == nil {
+		part := wholeLines(data, e.chunk)
+		data = data[len(part):]
+		if len(part) > e.chunk {
+			e.searchLong(ctx, part, line, &found)
+		} else {
+			e.searchLines(part, jump, line, &found)
+		}
+		line += bytes.Count(part, []byte("\n"))
+	}
+	return found
+}
+
+// wholeLines gives the first lines of a text that have at most limit bytes
+// together, or a first line that is longer.
+func wholeLines(data []byte, limit int) []byte {
+	if len(data) <= limit {
+		return data
+	}
+	if i := bytes.LastIndexByte(data[:limit], '\n'); i >= 0 {
+		return data[:i+1]
+	}
+	if i := bytes.IndexByte(data[limit:], '\n'); i >= 0 {
+		return data[:limit+i+1]
+	}
+	return data
+}
+
+// searchLines searches lines of which the first has the number line.
+func (e *expr) searchLines(data []byte, jump *regexp.Regexp, line int, found *fileMatches) {
+	counted := 0 // line is the number of the line at this offset
 	for at := 0; at < len(data); {
 		if jump != nil {
 			loc := jump.FindIndex(data[at:])
@@ -216,22 +288,59 @@ func (e *expr) search(data []byte) fileMatches {
 		text := bytes.TrimSuffix(data[start:end], []byte("\r"))
 		// The match in the text may have gone over the end of the line.
 		if loc := e.line.FindIndex(text); loc != nil {
-			found.count++
-			if len(found.matches) < maxMatches {
-				line += bytes.Count(data[counted:start], []byte("\n"))
-				counted = start
-				found.matches = append(found.matches, lineMatch{line: line, text: shownMatch(string(text), loc[0])})
-			}
+			line += bytes.Count(data[counted:start], []byte("\n"))
+			counted = start
+			found.add(line, text, loc[0])
 		}
 		at = end + 1
 	}
-	return found
+}
+
+// searchLong searches one long line, and can be stopped within it.
+func (e *expr) searchLong(ctx context.Context, data []byte, line int, found *fileMatches) {
+	text := bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
+	loc := e.line.FindReaderIndex(&stoppableRunes{ctx: ctx, text: text, every: e.chunk})
+	if loc != nil && ctx.Err() == nil {
+		found.add(line, text, loc[0])
+	}
+}
+
+// stoppableRunes reads a text by characters and ends early when ctx does.
+type stoppableRunes struct {
+	ctx   context.Context
+	text  []byte
+	every int // bytes between two looks at ctx
+	left  int // bytes until the next one
+}
+
+// ReadRune implements [io.RuneReader].
+func (r *stoppableRunes) ReadRune() (rune, int, error) {
+	if r.left <= 0 {
+		if r.ctx.Err() != nil {
+			return 0, 0, io.EOF
+		}
+		r.left = r.every
+	}
+	if len(r.text) == 0 {
+		return 0, 0, io.EOF
+	}
+	c, n := utf8.DecodeRune(r.text)
+	r.text = r.text[n:]
+	r.left -= n
+	return c, n, nil
+}
+
+func (f *fileMatches) add(line int, text []byte, match int) {
+	f.count++
+	if len(f.matches) < maxMatches {
+		f.matches = append(f.matches, lineMatch{line: line, text: shownMatch(string(text), match)})
+	}
 }
 
 // mayMatch rules out most files by looking for the literals.
-func (e *expr) mayMatch(data []byte) bool {
+func (e *expr) mayMatch(ctx context.Context, data []byte) bool {
 	return len(e.literals) == 0 || e.fold ||
-		slices.ContainsFunc(e.literals, func(l string) bool { return bytes.Contains(data, []byte(l)) })
+		slices.ContainsFunc(e.literals, func(l string) bool { return ctx.Err() == nil && bytes.Contains(data, []byte(l)) })
 }
 
 // shownMatch is a line as it is shown: of a long one the part around the match.

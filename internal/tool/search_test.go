@@ -46,7 +46,8 @@ func TestSearchLineByLine(t *testing.T) {
 			}
 		}
 		var got []int
-		found := e.search([]byte(text))
+		e.chunk = rapid.IntRange(1, 40).Draw(rt, "chunk")
+		found := e.search(context.Background(), []byte(text))
 		for _, m := range found.matches {
 			got = append(got, m.line)
 		}
@@ -222,16 +223,16 @@ func TestRipgrepFails(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a shell script")
 	}
-	w := &Workspace{Dir: resolvedTempDir(t)}
-	w.Environ = []string{"PATH=" + w.Dir + "/bin"}
+	w, bin := &Workspace{Dir: resolvedTempDir(t)}, resolvedTempDir(t)
+	w.Environ = []string{"PATH=" + bin}
 	writeFile(t, w.Dir+"/.git/HEAD", "")
 	writeFile(t, w.Dir+"/a.txt", "needle\n")
 	for name, script := range map[string]string{
 		"exit 2": "exit 2", "stale": `printf 'gone\0/etc/passwd\0'; printf '%s\0' "$PWD/gone" "$PWD/a.txt"`,
 		"no program": "\x00\x01",
 	} {
-		writeFile(t, w.Dir+"/bin/rg", "#!/bin/sh\n"+script+"\n")
-		if err := os.Chmod(w.Dir+"/bin/rg", 0o755); err != nil {
+		writeFile(t, bin+"/rg", "#!/bin/sh\n"+script+"\n")
+		if err := os.Chmod(bin+"/rg", 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if r := call(t, Grep(w), m{"pattern": "needle", "glob": "*.txt"}); r.Text != "a.txt:1: needle\n[1 matching line in 1 file]" {

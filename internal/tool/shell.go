@@ -62,7 +62,7 @@ func (t *shellTool) Prepare(ctx context.Context, text string) (*Action, error) {
 	case strings.ContainsRune(command, 0):
 		return nil, errors.New("command must not hold a NUL byte")
 	}
-	argv, scopes := shellArgv(t.w.Environ, command), []string(nil)
+	argv, scopes := shellArgv(t.w.Environ, command, t.w.roots()...), []string(nil)
 	if argv[1] == "-c" { // a shell whose language is known
 		scopes = commandScopes(command)
 	}
@@ -110,7 +110,10 @@ func (t *shellTool) run(ctx context.Context, c *Command, timeout time.Duration, 
 	case e.ok:
 		status = StatusOK
 	case c.confined:
-		e.note += sandboxNote(e.output)
+		if len(c.Argv) > 2 {
+			writable, _, _ := sandboxArguments(c.Argv[2:])
+			e.note += sandboxNote(e.output, c.Dir, writable)
+		}
 	}
 	if e.output == "" {
 		e.note += ", no output"

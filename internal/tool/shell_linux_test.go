@@ -91,22 +91,68 @@ func TestBackgroundHoldsOutput(t *testing.T) {
 	untilGone(t, group)
 }
 
-// TestOtherSessionHoldsOutput: the same when the child left the group, where it
-// cannot be ended.
-func TestOtherSessionHoldsOutput(t *testing.T) {
-	child := 0
-	r := startShell(t, "setsid sh -c 'echo $$; exec sleep 1000'& wait $!; exit 4", time.Hour, 20*time.Millisecond)
+// TestStopEndsWhatLeftTheGroup: a process that left the group of its command, by a
+// session of its own, is ended with it too, whoever its parent is by then.
+func TestStopEndsWhatLeftTheGroup(t *testing.T) {
+	const stray = `sh -c 'echo stray $$; exec sleep 1000 >/dev/null 2>&1'`
+	for name, command := range map[string]string{
+		"in front":         `echo ready; setsid ` + stray + `; :`,
+		"behind":           `setsid ` + stray + ` & echo ready; wait`,
+		"forked":           `setsid -f ` + stray + `; echo ready; exec sleep 1000`,
+		"parent gone":      `(setsid ` + stray + ` &); echo ready; exec sleep 1000`,
+		"twice":            `(setsid sh -c '(setsid sh -c "echo stray \$\$; exec sleep 1000 >/dev/null 2>&1" &)' &); echo ready; exec sleep 1000`,
+		"without environ":  `echo ready; env -i "$(command -v setsid)" -w "$(command -v sh)" -c 'echo stray $$; while :; do :; done'`,
+		"deaf":             `setsid sh -c 'trap "" TERM; echo stray $$; exec >/dev/null 2>&1; while :; do sleep 0.01; done' & echo ready; wait`,
+		"holds the output": `setsid sh -c 'echo stray $$; exec sleep 1000' & echo ready; wait`,
+		"starts others":    `setsid sh -c 'echo stray $$; sleep 1000 & sleep 1000 & wait' & echo ready; wait`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			said, child := "", 0
+			r := startShell(t, command, time.Hour, 50*time.Millisecond)(ctx, func(text string) {
+				said += text
+				for line := range strings.Lines(said) {
+					_, _ = fmt.Sscanf(line, "stray %d\n", &child)
+				}
+				if child != 0 && strings.Contains(said, "ready\n") {
+					cancel()
+				}
+			})
+			if r.Status != StatusError || !strings.HasSuffix(r.Text, "[stopped: cancelled]") || child == 0 {
+				t.Fatalf("%s %q", r.Status, r.Text)
+			}
+			untilGone(t, child)
+			for deadline := time.Now().Add(10 * time.Second); ; {
+				p := lookAt(child)
+				if p == nil || !p.runs() {
+					break
+				}
+				if time.Now().After(deadline) {
+					_ = syscall.Kill(child, syscall.SIGKILL)
+					t.Fatalf("%d still runs", child)
+				}
+			}
+		})
+	}
+}
+
+// TestStopLeavesOthers: what an earlier command has left running on purpose is none
+// of a later one's.
+func TestStopLeavesOthers(t *testing.T) {
+	r := startShell(t, "setsid sleep 1000 >/dev/null 2>&1 & echo $!", time.Hour, time.Minute)(t.Context(), nil)
+	first, _, _ := strings.Cut(r.Text, "\n")
+	pid, err := strconv.Atoi(first)
+	if err != nil || r.Status != StatusOK {
+		t.Fatalf("%q", r.Text)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	got := r(ctx, func(text string) {
-		child, _ = strconv.Atoi(strings.TrimSpace(text))
-		cancel()
-	})
-	if child > 0 {
-		defer syscall.Kill(child, syscall.SIGKILL)
+	startShell(t, "echo ready; sleep 1000", time.Hour, time.Minute)(ctx, func(string) { cancel() })
+	if p := lookAt(pid); p == nil || !p.runs() {
+		t.Error("it is gone")
 	}
-	if got.Status != StatusError || !strings.HasSuffix(got.Text, "[stopped: cancelled]") {
-		t.Errorf("%s %q", got.Status, got.Text)
-	}
+	_ = syscall.Kill(pid, syscall.SIGKILL)
 }
 
 // TestBackgroundWithoutOutputStays: a server that was started properly survives

@@ -43,8 +43,48 @@ func TestLookPath(t *testing.T) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}
+	symlink(t, dir+"/b", dir+"/link")
+	if got := lookPath([]string{"PATH=" + dir + "/link:" + dir + "/b"}, "tool", dir+"/b"); got != "" {
+		t.Errorf("%q lies in a folder that was to be left out", got)
+	}
 	if got := lookPath(nil, "tool"); got != "" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestNoHelperOfTheWorkTree: the programs that drover starts for itself are not
+// those that a repository brings along, even where PATH names its folder.
+func TestNoHelperOfTheWorkTree(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("shell scripts")
+	}
+	base := resolvedTempDir(t)
+	w := &Workspace{Dir: base + "/work", Roots: []string{base + "/more"}}
+	for _, dir := range []string{"/work/bin", "/more"} {
+		for _, name := range []string{"rg", "bash", "sh", "go", "git"} {
+			file := base + dir + "/" + name
+			writeFile(t, file, "#!/bin/sh\n: > '"+base+"/ran'\n")
+			if err := os.Chmod(file, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	symlink(t, base+"/work/bin", base+"/link")
+	writeFile(t, w.Dir+"/.git/HEAD", "")
+	writeFile(t, w.Dir+"/a.txt", "needle\n")
+	w.Environ = []string{"PATH=" + base + "/work/bin:" + base + "/link:" + base + "/more:" + os.Getenv("PATH"), "HOME=" + base}
+	for _, impl := range Builtin(w) {
+		args := map[string]m{
+			"edit": {"path": "a.txt", "old": "needle", "new": "needles"}, "glob": {"pattern": "*.txt"}, "grep": {"pattern": "needle"},
+			"read": {"path": "a.txt"}, "shell": {"command": "echo a"}, "todo": {"items": []string{"[ ] a"}}, "write": {"path": "b.txt", "content": "b"},
+		}[impl.Def().Name]
+		if r := call(t, impl, args); r.Status != StatusOK {
+			t.Errorf("%s: %+v", impl.Def().Name, r)
+		}
+	}
+	(&Sandbox{Self: "x"}).writable(w)
+	if exists(base + "/ran") {
+		t.Error("a program of the work tree ran")
 	}
 }
 

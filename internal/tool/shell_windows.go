@@ -17,10 +17,10 @@ func envNameEqual(a, b string) bool { return strings.EqualFold(a, b) }
 
 func isProgram(info fs.FileInfo) bool { return info.Mode().IsRegular() }
 
-func shellArgv(environ []string, command string) []string {
+func shellArgv(environ []string, command string, without ...string) []string {
 	for _, name := range []string{"bash", "sh"} {
 		// The bash of System32 starts a Linux machine with other paths.
-		if shell := lookPath(environ, name); shell != "" && !strings.Contains(strings.ToLower(shell), `\system32\`) {
+		if shell := lookPath(environ, name, without...); shell != "" && !strings.Contains(strings.ToLower(shell), `\system32\`) {
 			return []string{shell, "-c", command}
 		}
 	}
@@ -51,7 +51,7 @@ func killGroup(cmd *exec.Cmd) {
 	}
 }
 
-func groupAlive(int) bool { return false }
+func commandAlive(*exec.Cmd) bool { return false }
 
 func exitOf(state *os.ProcessState) Exit {
 	if state == nil {

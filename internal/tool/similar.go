@@ -1,9 +1,9 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -12,6 +12,12 @@ const (
 	// nothing, and maxCompareBytes how much of each.
 	maxSimilarLines = 50_000
 	maxCompareBytes = 200
+	// maxSimilarBytes bounds the text that is compared, and maxWantedLines the one
+	// that is looked for.
+	maxSimilarBytes = 4 << 20
+	maxWantedLines  = 5000
+	// similarPoll is how many lines are compared before an edit may be stopped.
+	similarPoll = 250
 	// maxShownLines and maxShownBytes bound what the error quotes.
 	maxShownLines = 30
 	maxShownBytes = 2000
@@ -22,23 +28,35 @@ const (
 
 // noMatch explains why an edit found nothing, with the lines of the file that
 // come nearest, so that the model can copy them instead of reading again.
-func noMatch(text, old string) error {
-	have := splitLines(toLF(text))
-	want := splitLines(toLF(old))
-	if len(have) > maxSimilarLines {
-		have = have[:maxSimilarLines]
+func noMatch(ctx context.Context, text, old string) error {
+	have := firstLines(text)
+	want := firstLines(old)
+	nothing := errors.New("old does not match, and nothing similar is there: read the file")
+	if len(old) > maxSimilarBytes || len(want) > maxWantedLines {
+		return nothing // not worth the time
 	}
-	if at := sameButSpace(have, want); at >= 0 {
+	at, same := sameButSpace(ctx, have, want)
+	if same {
 		near := have[at : at+len(want)]
 		return fmt.Errorf("old does not match: only white space is different from %s (%s). The file has:\n%s",
 			lineRange(at+1, len(near)), spaceDifference(near, want), quoteLines(near))
 	}
-	at, ok := mostSimilar(have, want)
-	if !ok {
-		return errors.New("old does not match, and nothing similar is there: read the file")
+	at, similar := mostSimilar(ctx, have, want)
+	switch {
+	case ctx.Err() != nil:
+		return errEditStopped
+	case !similar:
+		return nothing
 	}
 	near := have[at:min(len(have), at+len(want))]
 	return fmt.Errorf("old does not match. Nearest is %s:\n%s", lineRange(at+1, len(near)), quoteLines(near))
+}
+
+// firstLines gives the lines of a text that are compared.
+func firstLines(text string) []string {
+	text = toLF(text[:min(len(text), maxSimilarBytes)])
+	lines := strings.SplitN(strings.TrimSuffix(text, "\n"), "\n", maxSimilarLines+1)
+	return lines[:min(len(lines), maxSimilarLines)]
 }
 
 func lineRange(first, n int) string {
@@ -47,8 +65,6 @@ func lineRange(first, n int) string {
 	}
 	return fmt.Sprintf("lines %d-%d", first, first+n-1)
 }
-
-func splitLines(text string) []string { return strings.Split(strings.TrimSuffix(text, "\n"), "\n") }
 
 // quoteLines gives lines as they stand in the file, bounded.
 func quoteLines(lines []string) string {
@@ -59,26 +75,33 @@ func quoteLines(lines []string) string {
 	return cutText(strings.Join(lines, "\n"), maxShownBytes) + more
 }
 
-// sameButSpace finds the lines that are equal but for white space, -1 if there
-// are none.
-func sameButSpace(have, want []string) int {
-	plain := func(lines []string) []string {
-		out := make([]string, len(lines))
-		for i, l := range lines {
-			out[i] = strings.Join(strings.Fields(l), " ")
+// sameButSpace finds the lines that are equal but for white space.
+func sameButSpace(ctx context.Context, have, want []string) (at int, ok bool) {
+	w := plainLines(ctx, want)
+	if strings.TrimSpace(w) == "" {
+		return 0, false
+	}
+	h := plainLines(ctx, have)
+	// Each line begins and ends with "\n", so that whole lines match.
+	i := strings.Index(h, w)
+	if i < 0 || ctx.Err() != nil {
+		return 0, false
+	}
+	return strings.Count(h[:i], "\n"), true
+}
+
+// plainLines joins lines without the white space that may be different.
+func plainLines(ctx context.Context, lines []string) string {
+	var b strings.Builder
+	b.WriteByte('\n')
+	for i, l := range lines {
+		if i%similarPoll == 0 && ctx.Err() != nil {
+			break
 		}
-		return out
+		b.WriteString(strings.Join(strings.Fields(l), " "))
+		b.WriteByte('\n')
 	}
-	h, w := plain(have), plain(want)
-	if strings.Join(w, "") == "" {
-		return -1
-	}
-	for i := 0; i+len(w) <= len(h); i++ {
-		if slices.Equal(h[i:i+len(w)], w) {
-			return i
-		}
-	}
-	return -1
+	return b.String()
 }
 
 // spaceDifference names the first difference in white space.
@@ -121,7 +144,7 @@ func spaceNames(space string) string {
 
 // mostSimilar finds where want would stand best. The longest line of want leads:
 // it is the least likely to be found by chance.
-func mostSimilar(have, want []string) (at int, ok bool) {
+func mostSimilar(ctx context.Context, have, want []string) (at int, ok bool) {
 	lead := 0
 	for i, l := range want {
 		if len(strings.TrimSpace(l)) > len(strings.TrimSpace(want[lead])) {
@@ -131,6 +154,9 @@ func mostSimilar(have, want []string) (at int, ok bool) {
 	pairs := newPairs(want[lead])
 	best, bestAt := 0.0, -1
 	for i, l := range have {
+		if i%similarPoll == 0 && ctx.Err() != nil {
+			return 0, false
+		}
 		// Of lines that are alike the one counts whose place fits.
 		if s := pairs.similarity(l); s > best {
 			best, bestAt = s, i

@@ -3,7 +3,10 @@ package tool
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
+	"time"
 )
 
 // maxSpillBytes bounds one file of full output: 64 MiB.
@@ -63,6 +66,7 @@ func (c *capture) open() {
 	if c.problem = os.MkdirAll(c.dir, 0o700); c.problem != nil {
 		return
 	}
+	clearSpills(c.dir, time.Now())
 	// CreateTemp gives mode 0600: output may hold what only its owner may read.
 	if c.file, c.problem = os.CreateTemp(c.dir, c.prefix+"-*.txt"); c.problem != nil {
 		c.file = nil
@@ -71,6 +75,60 @@ func (c *capture) open() {
 	c.path = c.file.Name()
 	c.spill(c.head)
 	c.spill(c.ordered())
+}
+
+const (
+	// spillAge is how long full outputs are kept: a month, in which a session that
+	// names them may be gone on with.
+	spillAge = 30 * 24 * time.Hour
+	// maxSpillFolders and maxSpillFiles bound how many folders of sessions, and how
+	// many files of one, are looked at for each new file.
+	maxSpillFolders = 500
+	maxSpillFiles   = 200
+)
+
+// The names of a session's folder and of a file in it. What is called otherwise is
+// not drover's.
+var (
+	spillFolder = regexp.MustCompile(`^[0-9a-z]{26}$`)
+	spillFile   = regexp.MustCompile(`-[0-9]+\.txt$`)
+)
+
+// clearSpills removes old outputs from the folders of other sessions beside dir. What
+// cannot be removed stays. Links are not followed: commands may write here.
+func clearSpills(dir string, now time.Time) {
+	if !spillFolder.MatchString(filepath.Base(dir)) {
+		return
+	}
+	root, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, e := range someEntries(root, ".", maxSpillFolders) {
+		if !e.IsDir() || !spillFolder.MatchString(e.Name()) || e.Name() == filepath.Base(dir) {
+			continue
+		}
+		for _, f := range someEntries(root, e.Name(), maxSpillFiles) {
+			info, err := f.Info()
+			if err == nil && info.Mode().IsRegular() && spillFile.MatchString(f.Name()) && now.Sub(info.ModTime()) > spillAge {
+				_ = root.Remove(filepath.Join(e.Name(), f.Name()))
+			}
+		}
+		if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > spillAge {
+			_ = root.Remove(e.Name()) // only if nothing is in it
+		}
+	}
+}
+
+func someEntries(root *os.Root, name string, n int) []os.DirEntry {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(n) // what there is will do
+	return entries
 }
 
 func (c *capture) spill(p []byte) {

@@ -3,6 +3,7 @@ package tool
 import (
 	"cmp"
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,7 +61,7 @@ func (w *walker) run(ctx context.Context) error {
 	for i := range names {
 		rules = rules.enter(filepath.Join(append([]string{w.base}, names[:i]...)...), i)
 	}
-	entries, err := os.ReadDir(w.dir)
+	entries, err := readFolder(ctx, w.dir)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (w *walker) folder(ctx context.Context, dir, rel string, names []string, en
 			}
 			continue
 		}
-		inner, err := os.ReadDir(path)
+		inner, err := readFolder(ctx, path)
 		if err != nil {
 			continue
 		}
@@ -101,6 +102,39 @@ func (w *walker) folder(ctx context.Context, dir, rel string, names []string, en
 		}
 	}
 	return true
+}
+
+// readBatch is how many entries of a folder are read at once.
+const readBatch = 1000
+
+// readFolder reads the entries of a folder with a resolved path, sorted, and no
+// more than a walk may see.
+func readFolder(ctx context.Context, dir string) ([]fs.DirEntry, error) {
+	f, err := openResolved(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readEntries(ctx, f, maxWalk)
+}
+
+// readEntries reads at most limit entries of an open folder, sorted.
+func readEntries(ctx context.Context, f *os.File, limit int) ([]fs.DirEntry, error) {
+	var all []fs.DirEntry
+	for len(all) < limit {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		batch, err := f.ReadDir(min(readBatch, limit-len(all)))
+		all = append(all, batch...)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sortedEntries(all), nil
 }
 
 // hasEntry looks for a name in a sorted listing.

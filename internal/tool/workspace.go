@@ -18,7 +18,8 @@ type Workspace struct {
 	Environ []string
 	// SpillDir is an absolute directory of this session for output that is too
 	// long for a result. It is made when it is needed, and the tools may read it
-	// without asking. Empty means that what is cut from a result is lost.
+	// without asking. Where its name is a session's id, old output is removed from
+	// folders of that kind beside it. Empty means that what is cut from a result is lost.
 	SpillDir string
 	// Terminal runs commands where a person can watch them. Nil runs them as
 	// children of this process.
