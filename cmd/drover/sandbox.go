@@ -37,7 +37,11 @@ func newSandbox(cfg *config.Config) *tool.Sandbox {
 	if cfg.SandboxOff {
 		return nil
 	}
-	return &tool.Sandbox{Self: ownProgram(), Write: cfg.SandboxWrite}
+	path, err := os.Executable()
+	if err != nil {
+		path = ownProgram()
+	}
+	return &tool.Sandbox{Self: ownProgram(), Path: path, Write: cfg.SandboxWrite}
 }
 
 // runningFile is, on Linux, the file that a process runs, whatever has become of

@@ -25,6 +25,10 @@ type Sandbox struct {
 	//
 	// and has to call [SandboxExec] with what follows the first argument.
 	Self string
+	// Path is the same program by its name, absolute, for a [Terminal]: what Self
+	// is in this process it need not be in the one that starts the command there.
+	// Whoever can write to that file is not confined.
+	Path string
 	// Write are further files and folders, absolute, that commands may write.
 	Write []string
 
@@ -85,7 +89,11 @@ func (s *Sandbox) Wrapper(w *Workspace, confined func() bool) func(argv []string
 	// What may be written is settled before the first command could change where
 	// a path leads.
 	start := sync.OnceValue(func() []string {
-		args := []string{s.Self, SandboxCommand}
+		self := s.Self
+		if w.Terminal != nil {
+			self = s.Path
+		}
+		args := []string{self, SandboxCommand}
 		for _, p := range s.writable(w) {
 			args = append(args, "--write", p)
 		}

@@ -190,3 +190,18 @@ func TestSandboxNote(t *testing.T) {
 		}
 	}
 }
+
+// TestSandboxInATerminal: what starts a command in a front end's terminal is
+// another process, in which /proc/self/exe is another program.
+func TestSandboxInATerminal(t *testing.T) {
+	s := &Sandbox{Self: "/proc/self/exe", Path: "/opt/drover"}
+	for want, terminal := range map[string]Terminal{"/opt/drover": &terminal{}, "/proc/self/exe": nil} {
+		w := &Workspace{Dir: resolvedTempDir(t), Terminal: terminal}
+		if !s.State().Active() {
+			want = "ls" // this kernel confines nothing
+		}
+		if argv := s.Wrapper(w, func() bool { return true })([]string{"ls"}); argv[0] != want {
+			t.Errorf("started as %q, want %s", argv, want)
+		}
+	}
+}
