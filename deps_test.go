@@ -35,15 +35,16 @@ var imports = map[string][]string{
 	"internal/memory":   {"internal/tool"},
 	"internal/session":  {"internal/budget"},
 	"internal/agent":    {"internal/target", "internal/history", "internal/budget", "internal/tool", "internal/memory", "internal/session"},
+	"internal/brief":    {"internal/budget", "internal/tool", "internal/memory"},
 	"internal/jsonrpc2": nil,
 	"internal/practice": nil,
 	"internal/acp": {
 		"internal/agent", "internal/session", "internal/target", "internal/catalog", "internal/picker",
-		"internal/budget", "internal/tool", "internal/memory", "internal/jsonrpc2",
+		"internal/budget", "internal/tool", "internal/memory", "internal/brief", "internal/jsonrpc2",
 	},
 	"internal/tui": {
 		"internal/agent", "internal/session", "internal/target", "internal/catalog", "internal/picker",
-		"internal/budget", "internal/tool", "internal/memory",
+		"internal/budget", "internal/tool", "internal/memory", "internal/brief",
 	},
 	"internal/hosted": {"internal/engine"},
 	"internal/mcp":    {"internal/tool"},

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/catalog"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/picker"
@@ -166,7 +166,7 @@ func describeModel(m *llm.ModelInfo) string {
 		add("%s", m.Description)
 	}
 	if m.Window.Source != llm.Fallback && m.Window.Tokens > 0 {
-		add("window %s (%s)", thousands(m.Window.Tokens), m.Window.Source)
+		add("window %s (%s)", brief.Thousands(m.Window.Tokens), m.Window.Source)
 	}
 	caps := &m.Capabilities
 	for _, f := range []struct {
@@ -184,13 +184,4 @@ func describeModel(m *llm.ModelInfo) string {
 		add("not a chat model")
 	}
 	return shortLine(strings.Join(facts, " · "), maxDescription)
-}
-
-// thousands writes a number with commas.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

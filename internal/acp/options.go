@@ -2,29 +2,30 @@ package acp
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
 
-// modes describes the permission modes for people.
-var modes = map[tool.Mode]mode{
-	tool.ModeAsk:      {Name: "Ask", Description: "Reads freely inside the folder; asks before writing and running commands"},
-	tool.ModeEdit:     {Name: "Edit", Description: "Writes freely inside the folder; asks before running commands"},
-	tool.ModeReadOnly: {Name: "Read only", Description: "Writes nothing and runs no commands"},
-	tool.ModeFull:     {Name: "Full", Description: "Does everything without asking"},
+// modeNames are the permission modes for people.
+var modeNames = map[tool.Mode]string{tool.ModeAsk: "Ask", tool.ModeEdit: "Edit", tool.ModeReadOnly: "Read only", tool.ModeFull: "Full"}
+
+func describeMode(m tool.Mode) mode {
+	return mode{ID: m.String(), Name: modeNames[m], Description: capital(brief.Mode(m))}
 }
+
+// capital begins a text with a capital letter; it is of ASCII.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
 // modeStateOf is the older form of the mode option. Both always say the same.
 func modeStateOf(current tool.Mode) *modeState {
 	s := &modeState{Current: current.String()}
 	for _, m := range tool.Modes() {
-		d := modes[m]
-		s.Available = append(s.Available, mode{ID: m.String(), Name: d.Name, Description: d.Description})
+		s.Available = append(s.Available, describeMode(m))
 	}
 	return s
 }
@@ -32,8 +33,8 @@ func modeStateOf(current tool.Mode) *modeState {
 func modeOption(current tool.Mode) configOption {
 	var values []selectValue
 	for _, m := range tool.Modes() {
-		d := modes[m]
-		values = append(values, selectValue{Value: m.String(), Name: d.Name, Description: d.Description})
+		d := describeMode(m)
+		values = append(values, selectValue{Value: d.ID, Name: d.Name, Description: d.Description})
 	}
 	return configOption{
 		ID: "mode", Name: "Mode", Category: "mode", Type: "select",
@@ -43,12 +44,7 @@ func modeOption(current tool.Mode) configOption {
 }
 
 // effortNames are the efforts for people.
-var effortNames = map[llm.Effort]struct{ name, meaning string }{
-	llm.Graze:  {"Graze", "short answers, least thinking"},
-	llm.Trot:   {"Trot", "everyday work"},
-	llm.Climb:  {"Climb", "long answers, more thinking"},
-	llm.Summit: {"Summit", "the longest answers, most thinking"},
-}
+var effortNames = map[llm.Effort]string{llm.Graze: "Graze", llm.Trot: "Trot", llm.Climb: "Climb", llm.Summit: "Summit"}
 
 // effortOption says of each effort what it sends to the model of the snapshot.
 // It has the same values whatever the model can do.
@@ -56,7 +52,7 @@ func effortOption(snapshot *llm.Snapshot, policy *budget.Policy) configOption {
 	var values []selectValue
 	for _, e := range llm.Efforts() {
 		values = append(values, selectValue{
-			Value: e.String(), Name: effortNames[e].name, Description: describeEffort(e, snapshot, policy),
+			Value: e.String(), Name: effortNames[e], Description: brief.Effort(e, *snapshot, policy),
 		})
 	}
 	return configOption{
@@ -64,19 +60,6 @@ func effortOption(snapshot *llm.Snapshot, policy *budget.Policy) configOption {
 		Description: "How much work the model puts into an answer",
 		Current:     snapshot.Effort.Or(llm.DefaultEffort).String(), Options: values,
 	}
-}
-
-func describeEffort(e llm.Effort, snapshot *llm.Snapshot, policy *budget.Policy) string {
-	with := *snapshot
-	with.Effort = e
-	text := fmt.Sprintf("%s: up to %s tokens", effortNames[e].meaning, thousands(budget.ReservesFor(policy, &with, 0).Output))
-	if t := with.Temperature(); t != nil {
-		text += ", temperature " + strconv.FormatFloat(*t, 'g', -1, 64)
-	}
-	if value, ok := with.Capabilities.WireEffort(e, with.Refusals); ok {
-		text += fmt.Sprintf(", reasoning_effort %s", value)
-	}
-	return text
 }
 
 // choice is what the session's model option depends on now.

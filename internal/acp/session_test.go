@@ -446,7 +446,7 @@ func TestSlashCommandsAreAnsweredHere(t *testing.T) {
 		{"/model", "Model: a/m"},
 		{"/effort", "Effort: Climb ("},
 		{"/effort summit", "Effort: Summit ("},
-		{"/context", "| total |"},
+		{"/context", "| **total** |"},
 		{"/tools", "| read |"},
 	} {
 		before := len(e.Text(s, "agent_message_chunk"))

@@ -2,11 +2,10 @@ package acp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/drover-dev/drover/internal/budget"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 )
 
@@ -56,7 +55,9 @@ func (c *conversation) runCommand(ctx context.Context, w *workbench, command, ar
 			text, err = contextCommand(ctx, w)
 		}
 	case "memory":
-		text, err = memoryCommand(w.agent.Memory(), argument)
+		if text, err = brief.Notes(w.agent.Memory(), argument); err != nil {
+			err = badParams("%v", err)
+		}
 	case "tools":
 		if err = c.ensureModel(ctx, w); err == nil {
 			text, err = c.toolsCommand(ctx, w, argument)
@@ -110,7 +111,7 @@ func (c *conversation) effortCommand(w *workbench, argument string) (string, err
 	}
 	snapshot, _ := w.selector.Current()
 	e := snapshot.Effort.Or(llm.DefaultEffort)
-	return fmt.Sprintf("Effort: %s (%s)", effortNames[e].name, describeEffort(e, &snapshot, c.srv.policy())), nil
+	return fmt.Sprintf("Effort: %s (%s)", effortNames[e], brief.Effort(e, snapshot, c.srv.policy())), nil
 }
 
 // emptyPrompt stands for the next message when its request is planned.
@@ -119,69 +120,23 @@ var emptyPrompt = []llm.Part{llm.Text("")}
 // contextCommand shows the plan of the next request as a table.
 func contextCommand(ctx context.Context, w *workbench) (string, error) {
 	plan, err := w.agent.Preview(ctx, emptyPrompt)
-	var report *budget.Report
-	if overflow, ok := errors.AsType[*budget.OverflowError](err); ok {
-		report = &overflow.Report
-	} else if err != nil {
-		return "", err
-	} else {
-		report = &plan.Report
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Window: %s tokens (%s)\n\n", thousands(report.WindowTokens), report.WindowSource)
-	if snapshot, _ := w.selector.Current(); len(snapshot.Refusals) > 0 {
-		fmt.Fprintf(&b, "The engine refuses, so it is left out: %s\n\n", snapshot.Refusals.Describe())
-	}
-	b.WriteString("| part | tokens |\n|---|---:|\n")
-	after := &report.BreakdownAfter
-	if err != nil {
-		after = &report.BreakdownBefore
-	}
-	for _, row := range []struct {
-		name   string
-		tokens int
-	}{
-		{"request", after.Request}, {"system", after.System}, {"memory", after.Memory},
-		{"tools", after.ToolSchemas}, {"conversation", after.Exchanges}, {"total", after.Total()},
-		{"most that a request may cost", report.InputBudget},
-		{"kept for the answer", report.OutputReserve}, {"kept in reserve", report.SafetyReserve},
-	} {
-		fmt.Fprintf(&b, "| %s | %s |\n", row.name, thousands(row.tokens))
-	}
-	if summary := report.Summary(); summary != "" {
-		b.WriteString("\n" + summary + "\n")
-	}
-	if len(report.OmittedNotes) > 0 {
-		b.WriteString("\nMemory notes without room: " + line(strings.Join(report.OmittedNotes, ", ")) + "\n")
-	}
-	if err != nil {
-		b.WriteString("\n" + err.Error() + "\n")
-	}
-	return b.String(), nil
+	snapshot, _ := w.selector.Current()
+	return brief.Context(plan, err, snapshot.Refusals)
 }
 
 func (c *conversation) toolsCommand(ctx context.Context, w *workbench, argument string) (string, error) {
 	if argument != "" {
-		how, name, _ := strings.Cut(argument, " ")
-		if how != "on" && how != "off" {
-			return "", badParams("/tools %.100q: want /tools, /tools off NAME or /tools on NAME", argument)
+		name, on, err := brief.ToolSwitch(argument)
+		if err == nil {
+			err = w.agent.SetTool(name, on)
 		}
-		if err := w.agent.SetTool(strings.TrimSpace(name), how == "on"); err != nil {
-			return "", badParams("/tools: %v", err)
+		if err != nil {
+			return "", badParams("%v", err)
 		}
 	}
 	plan, err := w.agent.Preview(ctx, emptyPrompt)
 	if err != nil {
 		return "", err
 	}
-	if len(plan.Request.Tools) == 0 {
-		return "No tools are offered to this model.", nil
-	}
-	var b strings.Builder
-	b.WriteString("| tool | tokens | |\n|---|---:|---|\n")
-	for i := range plan.Request.Tools {
-		t := &plan.Request.Tools[i]
-		fmt.Fprintf(&b, "| %s | %d | %s |\n", t.Name, budget.EstimateTool(c.srv.policy(), t), strings.ReplaceAll(line(t.Description), "|", `\|`))
-	}
-	return b.String(), nil
+	return brief.Tools(plan, c.srv.policy()), nil
 }

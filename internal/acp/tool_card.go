@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -164,7 +165,7 @@ func fenced(text string) string {
 func showDiff(d *tool.Diff) any {
 	if headFits(d.Old, maxField) < len(d.Old) || headFits(d.New, maxField) < len(d.New) {
 		return blockContent{"content", textContent(fmt.Sprintf(
-			"%s: %s bytes before, %s bytes after; too large to show", line(d.Path), thousands(len(d.Old)), thousands(len(d.New))))}
+			"%s: %s bytes before, %s bytes after; too large to show", line(d.Path), brief.Thousands(len(d.Old)), brief.Thousands(len(d.New))))}
 	}
 	shown := diffContent{Type: "diff", Path: d.Path, NewText: d.New}
 	if !d.Created {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -265,7 +266,7 @@ func outputLines(text string, width int, s style, folded int, details bool) []st
 func diffLines(d *tool.Diff, width, limit int) []string {
 	if len(d.Old)+len(d.New) > maxDiffedSize {
 		return []string{oneLine(width, run{fmt.Sprintf("  %s bytes before, %s after; too large to show",
-			thousands(len(d.Old)), thousands(len(d.New))), faint})}
+			brief.Thousands(len(d.Old)), brief.Thousands(len(d.New))), faint})}
 	}
 	_, text, _ := strings.Cut(d.Unified("file"), "+++ b/file\n")
 	all := strings.Split(strings.TrimRight(text, "\n"), "\n")

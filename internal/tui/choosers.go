@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/catalog"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/picker"
@@ -32,12 +33,12 @@ func (s *screen) openChooser(kind chooserKind) tea.Cmd {
 	case chooseEffort:
 		c.title = "Effort"
 		for _, e := range llm.Efforts() {
-			c.rows = append(c.rows, row{value: e, text: e.String(), meaning: describeEffort(e, s.snapshot, s.desk.policy()), current: e == s.bench.selector.Effort()})
+			c.rows = append(c.rows, row{value: e, text: e.String(), meaning: brief.Effort(e, s.snapshot, s.desk.policy()), current: e == s.bench.selector.Effort()})
 		}
 	case chooseMode:
 		c.title = "Mode"
 		for _, m := range tool.Modes() {
-			c.rows = append(c.rows, row{value: m, text: m.String(), meaning: modeMeanings[m], current: m == s.mode()})
+			c.rows = append(c.rows, row{value: m, text: m.String(), meaning: brief.Mode(m), current: m == s.mode()})
 		}
 	case chooseSession:
 		c.title = "Session"
@@ -244,7 +245,7 @@ func (s *screen) accept() {
 
 func openImage(path string, size int64) (*llm.Image, error) {
 	if size > llm.MaxImageBytes {
-		return nil, fmt.Errorf("%s has %s bytes, more than %s", path, thousands(int(size)), thousands(llm.MaxImageBytes))
+		return nil, fmt.Errorf("%s has %s bytes, more than %s", path, brief.Thousands(int(size)), brief.Thousands(llm.MaxImageBytes))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -2,10 +2,10 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
 )
@@ -54,62 +54,18 @@ var emptyPrompt = []llm.Part{llm.Text("")}
 // contextText shows the plan of the next request as a table.
 func contextText(ctx context.Context, b *bench) (string, error) {
 	plan, err := b.agent.Preview(ctx, emptyPrompt)
-	overflow, _ := errors.AsType[*budget.OverflowError](err)
-	var report *budget.Report
-	switch {
-	case overflow != nil:
-		report = &overflow.Report
-	case err != nil:
-		return "", err
-	default:
-		report = &plan.Report
-	}
-	parts := report.BreakdownAfter
-	if overflow != nil {
-		parts = report.BreakdownBefore
-	}
-	var t strings.Builder
-	fmt.Fprintf(&t, "Window: %s tokens (%s)\n\n", thousands(report.WindowTokens), report.WindowSource)
-	t.WriteString("| part | tokens |\n|---|---:|\n")
-	for _, row := range []struct {
-		name   string
-		tokens int
-	}{
-		{"request", parts.Request}, {"system", parts.System}, {"memory", parts.Memory}, {"tools", parts.ToolSchemas},
-		{"conversation", parts.Exchanges}, {"**total**", parts.Total()}, {"most that a request may cost", report.InputBudget},
-		{"kept for the answer", report.OutputReserve}, {"kept in reserve", report.SafetyReserve},
-	} {
-		fmt.Fprintf(&t, "| %s | %s |\n", row.name, thousands(row.tokens))
-	}
-	for _, more := range []string{report.Summary(), listed("Memory notes without room: ", report.OmittedNotes)} {
-		if more != "" {
-			t.WriteString("\n" + more + "\n")
-		}
-	}
-	if snapshot, _ := b.selector.Current(); len(snapshot.Refusals) > 0 {
-		t.WriteString("\nThe engine refuses, so it is left out: " + snapshot.Refusals.Describe() + "\n")
-	}
-	if overflow != nil {
-		t.WriteString("\n" + err.Error() + "\n")
-	}
-	return t.String(), nil
-}
-
-func listed(head string, names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return head + strings.Join(names, ", ")
+	snapshot, _ := b.selector.Current()
+	return brief.Context(plan, err, snapshot.Refusals)
 }
 
 // toolsText lists the tools, after turning one on or off if that is asked for.
 func toolsText(ctx context.Context, b *bench, policy *budget.Policy, argument string) (string, error) {
 	if argument != "" {
-		how, name, _ := strings.Cut(argument, " ")
-		if how != "on" && how != "off" {
-			return "", fmt.Errorf("/tools %s: want /tools, /tools off NAME or /tools on NAME", argument)
+		name, on, err := brief.ToolSwitch(argument)
+		if err == nil {
+			err = b.agent.SetTool(name, on)
 		}
-		if err := b.agent.SetTool(strings.TrimSpace(name), how == "on"); err != nil {
+		if err != nil {
 			return "", err
 		}
 	}
@@ -117,48 +73,7 @@ func toolsText(ctx context.Context, b *bench, policy *budget.Policy, argument st
 	if err != nil {
 		return "", err
 	}
-	if len(plan.Request.Tools) == 0 {
-		return "No tools are offered to this model.", nil
-	}
-	var t strings.Builder
-	t.WriteString("| tool | tokens | |\n|---|---:|---|\n")
-	for i := range plan.Request.Tools {
-		def := &plan.Request.Tools[i]
-		fmt.Fprintf(&t, "| %s | %s | %s |\n", tableText(def.Name), thousands(budget.EstimateTool(policy, def)), tableText(def.Description))
-	}
-	return t.String(), nil
-}
-
-// memoryText lists the notes of a session, or shows one.
-func memoryText(b *bench, title string) (string, error) {
-	store := b.agent.Memory()
-	if title != "" {
-		n, err := store.Get(title)
-		if err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("**%s**\n\n%s\n\n%s\n\n%s", n.Title, n.Summary, n.Text, n.Path), nil
-	}
-	notes, problems := store.List()
-	var t strings.Builder
-	if len(notes) == 0 {
-		t.WriteString("There are no notes.\n")
-	} else {
-		t.WriteString("| note | of | |\n|---|---|---|\n")
-	}
-	for i := range notes {
-		n := &notes[i]
-		fmt.Fprintf(&t, "| %s | %s | %s |\n", tableText(n.Title), n.Scope, tableText(n.Summary))
-	}
-	for _, p := range problems {
-		t.WriteString("\nLeft out: " + p.String() + "\n")
-	}
-	return t.String(), nil
-}
-
-// tableText is a text in a cell of a table of Markdown.
-func tableText(s string) string {
-	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+	return brief.Tools(plan, policy), nil
 }
 
 // keyHelp lists the keys. docs/terminal.md shows the same.

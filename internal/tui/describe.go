@@ -2,50 +2,20 @@ package tui
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/drover-dev/drover/internal/budget"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/picker"
-	"github.com/drover-dev/drover/internal/tool"
 )
-
-// modeMeanings describe the modes for people.
-var modeMeanings = map[tool.Mode]string{
-	tool.ModeAsk:      "reads freely in the folder, asks before writing and running",
-	tool.ModeEdit:     "writes freely in the folder, asks before running commands",
-	tool.ModeReadOnly: "writes nothing and runs no commands",
-	tool.ModeFull:     "does everything without asking",
-}
-
-var effortMeanings = map[llm.Effort]string{
-	llm.Graze:  "short answers, least thinking",
-	llm.Trot:   "everyday work",
-	llm.Climb:  "long answers, more thinking",
-	llm.Summit: "the longest answers, most thinking",
-}
-
-// describeEffort says what an effort sends to the model of a snapshot.
-func describeEffort(e llm.Effort, snapshot llm.Snapshot, policy *budget.Policy) string {
-	snapshot.Effort = e
-	text := fmt.Sprintf("%s: up to %s tokens", effortMeanings[e], thousands(budget.ReservesFor(policy, &snapshot, 0).Output))
-	if t := snapshot.Temperature(); t != nil {
-		text += ", temperature " + strconv.FormatFloat(*t, 'g', -1, 64)
-	}
-	if value, ok := snapshot.Capabilities.WireEffort(e, snapshot.Refusals); ok {
-		text += ", reasoning_effort " + value
-	}
-	return text
-}
 
 // describeModel is what is known of a model in one line. What is unknown is left
 // out.
 func describeModel(m *llm.ModelInfo) string {
 	var facts []string
 	if m.Window.Source != llm.Fallback && m.Window.Tokens > 0 {
-		facts = append(facts, thousands(m.Window.Tokens)+" "+m.Window.Source.String())
+		facts = append(facts, brief.Thousands(m.Window.Tokens)+" "+m.Window.Source.String())
 	}
 	for _, f := range []struct {
 		name string
@@ -72,23 +42,14 @@ func windowText(w llm.Window) string {
 	if w.Tokens == 0 {
 		return "window unknown"
 	}
-	return thousands(w.Tokens) + " " + w.Source.String()
-}
-
-// thousands writes a number with commas.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return brief.Thousands(w.Tokens) + " " + w.Source.String()
 }
 
 func plural(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return thousands(n) + " " + one + "s"
+	return brief.Thousands(n) + " " + one + "s"
 }
 
 // short writes a duration as people read it.

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -114,7 +115,7 @@ func (s *screen) planned(ev agent.Planned, at time.Time) {
 	s.turn.setState("waiting for the engine")
 	s.meter.used, s.meter.estimated = r.EstimatedAfter, true
 	s.meter.window = llm.Window{Tokens: r.WindowTokens, Source: r.WindowSource}
-	text := fmt.Sprintf("planned %s of %s tokens, %s kept for the answer", thousands(r.EstimatedAfter), thousands(r.WindowTokens), thousands(r.OutputReserve))
+	text := fmt.Sprintf("planned %s of %s tokens, %s kept for the answer", brief.Thousands(r.EstimatedAfter), brief.Thousands(r.WindowTokens), brief.Thousands(r.OutputReserve))
 	s.note(at, noteInfo, text)
 }
 
@@ -232,5 +233,5 @@ func (s *screen) usage(ev agent.Usage, at time.Time) {
 		counted = "not counted by the engine, about"
 	}
 	s.note(at, noteInfo, fmt.Sprintf("%s %s prompt tokens (planned %s), %s generated, first after %s",
-		counted, thousands(u.PromptTokens), thousands(ev.Estimate), thousands(u.CompletionTokens), short(s.meter.firstToken)))
+		counted, brief.Thousands(u.PromptTokens), brief.Thousands(ev.Estimate), brief.Thousands(u.CompletionTokens), short(s.meter.firstToken)))
 }

@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -123,7 +124,7 @@ func (s *screen) escape() {
 
 func (s *screen) setMode(m tool.Mode) {
 	s.desk.gate.SetMode(m)
-	s.note(s.now(), noteInfo, "mode "+m.String()+": "+modeMeanings[m])
+	s.note(s.now(), noteInfo, "mode "+m.String()+": "+brief.Mode(m))
 }
 
 func (s *screen) wheel(msg tea.MouseWheelMsg) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/catalog"
 	"github.com/drover-dev/drover/internal/llm"
@@ -419,13 +420,13 @@ func (p *plain) commandText(name, argument string) (string, error) {
 			return "", err
 		}
 		p.desk.gate.SetMode(m)
-		return "Mode " + m.String() + ": " + modeMeanings[m] + ".", nil
+		return "Mode " + m.String() + ": " + brief.Mode(m) + ".", nil
 	case "context":
 		return contextText(p.life, b)
 	case "tools":
 		return toolsText(p.life, b, p.desk.policy(), argument)
 	case "memory":
-		return memoryText(b, argument)
+		return brief.Notes(b.agent.Memory(), argument)
 	case "sessions":
 		return p.sessions(argument)
 	case "new":
@@ -454,7 +455,7 @@ func effortLines(b *bench, policy *budget.Policy) []string {
 	snapshot, _ := b.selector.Current()
 	var lines []string
 	for _, e := range llm.Efforts() {
-		lines = append(lines, e.String()+": "+describeEffort(e, snapshot, policy))
+		lines = append(lines, e.String()+": "+brief.Effort(e, snapshot, policy))
 	}
 	return lines
 }
@@ -462,7 +463,7 @@ func effortLines(b *bench, policy *budget.Policy) []string {
 func modeLines() []string {
 	var lines []string
 	for _, m := range tool.Modes() {
-		lines = append(lines, m.String()+": "+modeMeanings[m])
+		lines = append(lines, m.String()+": "+brief.Mode(m))
 	}
 	return lines
 }

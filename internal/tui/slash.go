@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -58,7 +59,7 @@ func (s *screen) command(name, argument string) tea.Cmd {
 	case "tools":
 		return s.report(func() (string, error) { return toolsText(s.life, b, s.desk.policy(), argument) })
 	case "memory":
-		return s.report(func() (string, error) { return memoryText(b, argument) })
+		return s.report(func() (string, error) { return brief.Notes(b.agent.Memory(), argument) })
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func (s *screen) effortCommand(argument string) tea.Cmd {
 func (s *screen) setEffort(e llm.Effort) {
 	s.bench.selector.SetEffort(e)
 	s.snapshot.Effort = e
-	s.say(noteInfo, fmt.Sprintf("effort %s (%s)", e, describeEffort(e, s.snapshot, s.desk.policy())))
+	s.say(noteInfo, fmt.Sprintf("effort %s (%s)", e, brief.Effort(e, s.snapshot, s.desk.policy())))
 }
 
 // switchSession opens another session. A turn has to end first: it belongs to the

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -47,9 +48,9 @@ func (m *meter) String() string {
 		about = "~"
 	}
 	if m.window.Tokens == 0 {
-		return about + thousands(m.used)
+		return about + brief.Thousands(m.used)
 	}
-	return fmt.Sprintf("%s%s/%s %s %d%%", about, thousands(m.used), thousands(m.window.Tokens), m.window.Source, m.percent())
+	return fmt.Sprintf("%s%s/%s %s %d%%", about, brief.Thousands(m.used), brief.Thousands(m.window.Tokens), m.window.Source, m.percent())
 }
 
 const meterBar = 8

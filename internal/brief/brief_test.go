@@ -1,0 +1,111 @@
+package brief
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/drover-dev/drover/internal/budget"
+	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/memory"
+	"github.com/drover-dev/drover/internal/tool"
+)
+
+func policy(t *testing.T) *budget.Policy {
+	t.Helper()
+	p, ok := budget.PolicyByVersion(budget.DefaultVersion)
+	if !ok {
+		t.Fatal("no policy")
+	}
+	return p
+}
+
+func input(window int) *budget.Input {
+	return &budget.Input{
+		Snapshot: llm.Snapshot{Target: llm.Target{Provider: "p", Model: "m"}, Window: llm.Window{Tokens: window, Source: llm.Effective}, Effort: llm.Climb},
+		System:   "You are drover.", Messages: []llm.Message{llm.UserText("hello")},
+		Tools: []llm.ToolDef{llm.NewToolDef("a|b", "One\nline | two", nil)},
+	}
+}
+
+func TestEverythingHasAMeaning(t *testing.T) {
+	for _, m := range tool.Modes() {
+		if Mode(m) == "" {
+			t.Errorf("mode %s has no meaning", m)
+		}
+	}
+	for _, e := range llm.Efforts() {
+		if text := Effort(e, input(32768).Snapshot, policy(t)); strings.HasPrefix(text, ":") || !strings.Contains(text, " tokens, temperature 0.") {
+			t.Errorf("effort %s: %q", e, text)
+		}
+	}
+	if got := Effort(llm.Summit, input(8192).Snapshot, policy(t)); !strings.Contains(got, "up to 4,096 tokens") {
+		t.Errorf("in a small window: %q", got)
+	}
+}
+
+func TestContext(t *testing.T) {
+	plan, err := budget.Make(policy(t), input(32768))
+	text, e := Context(plan, err, nil)
+	if e != nil || !strings.Contains(text, "Window: 32,768 tokens (effective)") || !strings.Contains(text, "| kept for the answer | 4,096 |") || strings.Contains(text, "refuses") {
+		t.Errorf("%v\n%s", e, text)
+	}
+	if text, _ = Context(plan, nil, llm.Refusals{llm.RefusedSampling}); !strings.Contains(text, "The engine refuses, so it is left out: ") {
+		t.Errorf("refusals are not told:\n%s", text)
+	}
+	plan, err = budget.Make(policy(t), input(600))
+	if text, e = Context(plan, err, nil); err == nil || e != nil || !strings.Contains(text, "| tools | ") || !strings.Contains(text, err.Error()) {
+		t.Errorf("what does not fit: %v\n%s", e, text)
+	}
+	gone := errors.New("the engine is gone")
+	if text, e = Context(nil, gone, nil); text != "" || !errors.Is(e, gone) {
+		t.Errorf("another error: %q, %v", text, e)
+	}
+}
+
+func TestTools(t *testing.T) {
+	in := input(32768)
+	plan, err := budget.Make(policy(t), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := Tools(plan, policy(t)); !strings.Contains(text, `| a\|b | `) || !strings.Contains(text, `| One line \| two |`) {
+		t.Errorf("%s", text)
+	}
+	plan.Request.Tools = nil
+	if text := Tools(plan, policy(t)); !strings.Contains(text, "No tools") {
+		t.Errorf("%s", text)
+	}
+	for argument, want := range map[string]struct {
+		name string
+		on   bool
+	}{"on grep": {"grep", true}, "off  mcp:files ": {"mcp:files", false}} {
+		if name, on, err := ToolSwitch(argument); name != want.name || on != want.on || err != nil {
+			t.Errorf("%q: %s, %v, %v", argument, name, on, err)
+		}
+	}
+	if _, _, err := ToolSwitch("grep"); err == nil || !strings.Contains(err.Error(), "/tools off NAME") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNotes(t *testing.T) {
+	store := memory.Open(t.TempDir())
+	if text, err := Notes(store, ""); err != nil || !strings.Contains(text, "no notes") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := Notes(store, "Pond"); err == nil || !strings.HasPrefix(err.Error(), "/memory: ") {
+		t.Errorf("%v", err)
+	}
+	if text, err := Notes(nil, ""); err != nil || !strings.Contains(text, "no notes") {
+		t.Errorf("without a store: %q, %v", text, err)
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}
