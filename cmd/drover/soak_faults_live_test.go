@@ -58,7 +58,7 @@ func TestFaultSoak(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &faultSoak{t: t, home: t.TempDir(), dir: t.TempDir(), deadline: time.Now().Add(limit), sent: make(map[[32]byte]bool), counts: make(map[string]int)}
+	s := &faultSoak{t: t, home: t.TempDir(), dir: t.TempDir(), deadline: time.Now().Add(limit), sent: make(map[[32]byte]bool), acked: make(map[string]string), counts: make(map[string]int)}
 	s.binary = os.Getenv("DROVER_BINARY")
 	if s.binary == "" {
 		s.binary = filepath.Join(t.TempDir(), "drover")
@@ -102,7 +102,7 @@ type faultSoak struct {
 
 	mu     sync.Mutex
 	sent   map[[32]byte]bool // digests of the requests that engines got
-	acked  []string          // tags of the prompts whose turn was answered
+	acked  map[string]string // how the prompts were answered, by their tags
 	counts map[string]int
 }
 
@@ -116,7 +116,7 @@ func (s *faultSoak) ack(tag, how string) {
 	s.count("turns: " + how)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.acked = append(s.acked, tag)
+	s.acked[tag] = how
 }
 
 func (s *faultSoak) over() bool { return time.Now().After(s.deadline) || s.t.Failed() }
@@ -528,9 +528,13 @@ func (s *faultSoak) check() {
 		}
 	}
 	all := said.String()
-	for _, tag := range s.acked {
-		if !strings.Contains(all, tag) && !s.t.Failed() {
-			s.t.Errorf("the prompt %s was answered, and no log has it", tag)
+	for tag, how := range s.acked {
+		switch {
+		case strings.Contains(all, tag):
+		case how == "cancelled": // before it began: nobody was asked anything
+			s.counts["prompts cancelled before they began"]++
+		default:
+			s.t.Errorf("the prompt %s was answered (%s), and no log has it", tag, how)
 		}
 	}
 	for sum := range s.sent {
