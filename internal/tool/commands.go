@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -48,15 +47,15 @@ func set(list ...string) map[string]bool {
 
 var (
 	// plainName is a word that no shell changes and that is no option.
-	plainName = regexp.MustCompile(`^[A-Za-z0-9_./+:@%,][A-Za-z0-9_./+:@%,-]*$`)
+	plainName = pattern(`^[A-Za-z0-9_./+:@%,][A-Za-z0-9_./+:@%,-]*$`)
 	// exactWord is a word that no shell changes.
-	exactWord = regexp.MustCompile(`^[A-Za-z0-9_./+:@%,=-]+$`)
+	exactWord = pattern(`^[A-Za-z0-9_./+:@%,=-]+$`)
 	// sedScript is a script of sed that prints, deletes and replaces, and neither
 	// runs nor writes anything.
-	sedScript = regexp.MustCompile(`^(([0-9]+|\$)(,([0-9]+|\$))?)?([pdq=]|s/([^/\\\n]|\\[^\n])*/([^/\\\n]|\\[^\n])*/[gpI0-9]*)(;(([0-9]+|\$)(,([0-9]+|\$))?)?[pdq=])*$`)
+	sedScript = pattern(`^(([0-9]+|\$)(,([0-9]+|\$))?)?([pdq=]|s/([^/\\\n]|\\[^\n])*/([^/\\\n]|\\[^\n])*/[gpI0-9]*)(;(([0-9]+|\$)(,([0-9]+|\$))?)?[pdq=])*$`)
 	// loopName is a variable that a loop may set: one in capitals, PATH say, could
 	// change what the commands in the loop do.
-	loopName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,15}$`)
+	loopName = pattern(`^[a-z][a-z0-9_]{0,15}$`)
 	// makeVariable sets a variable of a makefile.
-	makeVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*[:+?!]*=`)
+	makeVariable = pattern(`^[A-Za-z_][A-Za-z0-9_.]*[:+?!]*=`)
 )

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A program of harmlessTable is covered by its name, whatever it is called with, as
@@ -90,7 +91,8 @@ type options struct {
 // manyOperands is more words than a command line has.
 const manyOperands = maxScopedCommand
 
-var harmless = parseHarmless(harmlessTable)
+// harmless is the table, read when the first command is looked at.
+var harmless = sync.OnceValue(func() map[string]*options { return parseHarmless(harmlessTable) })
 
 func parseHarmless(table string) map[string]*options {
 	all := make(map[string]*options)
@@ -215,10 +217,10 @@ func known(args []argument) (o *options, words int) {
 		name = path.Base(name)
 	}
 	name = strings.TrimSuffix(name, ".exe")
-	o, words = harmless[name], 1
+	o, words = harmless()[name], 1
 	for i := 1; i < min(len(args), 3) && args[i].literal(); i++ {
 		name += " " + args[i].text
-		if longer := harmless[name]; longer != nil {
+		if longer := harmless()[name]; longer != nil {
 			o, words = longer, i+1
 		}
 	}
@@ -237,7 +239,7 @@ func knownScope(o *options, args []argument, words int) (scope string, ok bool) 
 	}
 	if o.own {
 		for _, name := range operands {
-			if !plainName.MatchString(name) || makeVariable.MatchString(name) {
+			if !plainName.matches(name) || makeVariable.matches(name) {
 				return "", false
 			}
 		}
@@ -245,7 +247,7 @@ func knownScope(o *options, args []argument, words int) (scope string, ok bool) 
 	}
 	switch strings.TrimSuffix(path.Base(args[0].text), ".exe") {
 	case "sed":
-		ok = len(operands) > 0 && sedScript.MatchString(operands[0])
+		ok = len(operands) > 0 && sedScript.matches(operands[0])
 	case "tar":
 		// Its first word may be options without a dash, and a colon in a file's name
 		// means another machine, which is reached by running a program.

@@ -87,7 +87,7 @@ func (s *scoper) statement(stmt *syntax.Stmt) {
 
 func (s *scoper) loop(c *syntax.ForClause) {
 	iter, ok := c.Loop.(*syntax.WordIter)
-	if !ok || c.Select || !iter.InPos.IsValid() || !loopName.MatchString(iter.Name.Value) {
+	if !ok || c.Select || !iter.InPos.IsValid() || !loopName.matches(iter.Name.Value) {
 		s.plain = false
 		return
 	}
@@ -95,7 +95,7 @@ func (s *scoper) loop(c *syntax.ForClause) {
 		// What the variable holds becomes arguments in the loop: no options, and
 		// nothing that falls apart into several words.
 		text := s.word(w)
-		if text.variable || !plainName.MatchString(patternSigns.Replace(text.text)) {
+		if text.variable || !plainName.matches(patternSigns.Replace(text.text)) {
 			s.plain = false
 		}
 	}
@@ -244,7 +244,7 @@ const maxExactScope = 200
 func scopeOf(args []argument, fed bool) (scope string, ok bool) {
 	// A program by path is looked up by its name and named by its path.
 	name := strings.TrimSuffix(path.Base(args[0].text), ".exe")
-	if !args[0].literal() || !plainName.MatchString(args[0].text) || hiding[name] || hiding[args[0].text] {
+	if !args[0].literal() || !plainName.matches(args[0].text) || hiding[name] || hiding[args[0].text] {
 		return "", false
 	}
 	if name == "printf" {
@@ -259,7 +259,7 @@ func scopeOf(args []argument, fed bool) (scope string, ok bool) {
 	}
 	var exact []string
 	for i, a := range args {
-		if !a.literal() || !exactWord.MatchString(a.text) || i > 0 && hidingOption(a.text) {
+		if !a.literal() || !exactWord.matches(a.text) || i > 0 && hidingOption(a.text) {
 			return "", false
 		}
 		exact = append(exact, a.text)
@@ -268,9 +268,9 @@ func scopeOf(args []argument, fed bool) (scope string, ok bool) {
 		}
 	}
 	switch {
-	case interpreters[name] && (len(args) < 2 || !plainName.MatchString(args[1].text)) && !isModule(args):
+	case interpreters[name] && (len(args) < 2 || !plainName.matches(args[1].text)) && !isModule(args):
 		return "", false // the program is its input, or in an option
-	case subcommands[name] && len(args) > 1 && !plainName.MatchString(args[1].text):
+	case subcommands[name] && len(args) > 1 && !plainName.matches(args[1].text):
 		// An option before what it is told to do may change everything, as in
 		// git -c alias.x='!rm' x.
 		return "", false
@@ -281,7 +281,7 @@ func scopeOf(args []argument, fed bool) (scope string, ok bool) {
 
 // isModule reports python -m MODULE.
 func isModule(args []argument) bool {
-	return len(args) > 2 && args[1].text == "-m" && plainName.MatchString(args[2].text)
+	return len(args) > 2 && args[1].text == "-m" && plainName.matches(args[2].text)
 }
 
 // hidingOption reports whether a word is one of the hiding arguments, or the start

@@ -144,7 +144,7 @@ func TestHidingOptions(t *testing.T) {
 func TestScopeShowsTheOptions(t *testing.T) {
 	words := rapid.SampledFrom([]string{"a", "./x", "-", "--", "-x", "-o", "-I", "-exec", "--exec", "--output=x", "--to-comm=x", "-n5", "--unknown", "x=y", "@x"})
 	var names []string
-	for name := range harmless {
+	for name := range harmless() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -156,7 +156,7 @@ func TestScopeShowsTheOptions(t *testing.T) {
 		if scopes == nil || scopes[0] == command {
 			return
 		}
-		o := harmless[name]
+		o := harmless()[name]
 		if o == nil || !strings.HasPrefix(scopes[0], name) {
 			rt.Fatalf("%s: %q", command, scopes)
 		}

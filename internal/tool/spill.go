@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -90,14 +89,14 @@ const (
 // The names of a session's folder and of a file in it. What is called otherwise is
 // not drover's.
 var (
-	spillFolder = regexp.MustCompile(`^[0-9a-z]{26}$`)
-	spillFile   = regexp.MustCompile(`-[0-9]+\.txt$`)
+	spillFolder = pattern(`^[0-9a-z]{26}$`)
+	spillFile   = pattern(`-[0-9]+\.txt$`)
 )
 
 // clearSpills removes old outputs from the folders of other sessions beside dir. What
 // cannot be removed stays. Links are not followed: commands may write here.
 func clearSpills(dir string, now time.Time) {
-	if !spillFolder.MatchString(filepath.Base(dir)) {
+	if !spillFolder.matches(filepath.Base(dir)) {
 		return
 	}
 	root, err := os.OpenRoot(filepath.Dir(dir))
@@ -106,12 +105,12 @@ func clearSpills(dir string, now time.Time) {
 	}
 	defer root.Close()
 	for _, e := range someEntries(root, ".", maxSpillFolders) {
-		if !e.IsDir() || !spillFolder.MatchString(e.Name()) || e.Name() == filepath.Base(dir) {
+		if !e.IsDir() || !spillFolder.matches(e.Name()) || e.Name() == filepath.Base(dir) {
 			continue
 		}
 		for _, f := range someEntries(root, e.Name(), maxSpillFiles) {
 			info, err := f.Info()
-			if err == nil && info.Mode().IsRegular() && spillFile.MatchString(f.Name()) && now.Sub(info.ModTime()) > spillAge {
+			if err == nil && info.Mode().IsRegular() && spillFile.matches(f.Name()) && now.Sub(info.ModTime()) > spillAge {
 				_ = root.Remove(filepath.Join(e.Name(), f.Name()))
 			}
 		}
