@@ -48,7 +48,11 @@ func showScreen(t *testing.T, home, dir string, args ...string) *screen {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	hung := time.AfterFunc(2*time.Minute, func() { _ = s.cmd.Process.Kill() }) // then its status is wrong
+	// Without a process and without this end of the terminal, reading ends.
+	hung := time.AfterFunc(2*time.Minute, func() {
+		_ = s.cmd.Process.Kill() // it may have ended
+		s.program.Close()
+	})
 	t.Cleanup(func() { hung.Stop() })
 	return s
 }
