@@ -45,14 +45,7 @@ func echoes(t *testing.T, tty *os.File) bool {
 // TestAuthSetOnATerminal types a key, and gives up on another: neither is shown,
 // and the terminal shows again what is typed afterwards.
 func TestAuthSetOnATerminal(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	drover := filepath.Join(t.TempDir(), "drover")
-	if err := os.Symlink(exe, drover); err != nil {
-		t.Fatal(err)
-	}
+	drover := programPath(t)
 	home := t.TempDir()
 	for name, test := range map[string]struct {
 		typed  string

@@ -17,8 +17,8 @@ import (
 	"github.com/drover-dev/drover/internal/engine/enginetest"
 )
 
-// self is a command that runs this program as drover, with an empty home.
-func self(t *testing.T, args ...string) *exec.Cmd {
+// programPath is a path at which this program is drover.
+func programPath(t *testing.T) string {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -28,7 +28,13 @@ func self(t *testing.T, args ...string) *exec.Cmd {
 	if err := os.Symlink(exe, drover); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(drover, args...)
+	return drover
+}
+
+// self is a command that runs this program as drover, with an empty home.
+func self(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(programPath(t), args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 	return cmd

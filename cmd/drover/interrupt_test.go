@@ -19,14 +19,7 @@ import (
 // TestInterruptWhileReadingStdin: a pipe that nobody closes must not keep the
 // program from ending.
 func TestInterruptWhileReadingStdin(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	drover := filepath.Join(t.TempDir(), "drover")
-	if err := os.Symlink(exe, drover); err != nil {
-		t.Fatal(err)
-	}
+	drover := programPath(t)
 	// The log file tells when the command runs: it is made before stdin is read.
 	started := filepath.Join(t.TempDir(), "log")
 	if err := syscall.Mkfifo(started, 0o600); err != nil {

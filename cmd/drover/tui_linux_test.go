@@ -28,15 +28,7 @@ type screen struct {
 // showScreen starts drover in dir with a home of its own.
 func showScreen(t *testing.T, home, dir string, args ...string) *screen {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	drover := filepath.Join(t.TempDir(), "drover")
-	if err := os.Symlink(exe, drover); err != nil {
-		t.Fatal(err)
-	}
-	s := &screen{t: t, cmd: exec.Command(drover, args...)}
+	s := &screen{t: t, cmd: exec.Command(programPath(t), args...)}
 	s.person, s.program = pseudoTerminal(t)
 	if err := unix.IoctlSetWinsize(int(s.program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
 		t.Fatal(err)
