@@ -329,7 +329,7 @@ func (a *Agent) offeredWithout(snap *llm.Snapshot) (set *tool.Set, without []str
 	case snap.Capabilities.Tools.Support == llm.Unsupported:
 		return tool.NewSet(), nil
 	case snap.Window.Tokens >= smallWindow:
-		return tool.NewSet(a.turnedOn(append(slices.Clone(a.full), a.remote()...))...), nil
+		return tool.NewSet(a.turnedOn(a.everyTool())...), nil
 	}
 	room := budget.ReservesFor(a.opts.Policy, snap, 0).Window / remoteShare
 	tools := a.turnedOn(a.small)
@@ -355,6 +355,9 @@ func (a *Agent) offeredWithout(snap *llm.Snapshot) (set *tool.Set, without []str
 	}
 	return tool.NewSet(tools...), without
 }
+
+// everyTool lists the tools of drover and of the MCP servers, those turned off too.
+func (a *Agent) everyTool() []tool.Tool { return slices.Concat(a.full, a.remote()) }
 
 func (a *Agent) turnedOn(tools []tool.Tool) []tool.Tool {
 	a.mu.Lock()

@@ -55,7 +55,7 @@ func (t *turn) callable() *tool.Set {
 	for i := range t.sent.Request.Tools {
 		offered[t.sent.Request.Tools[i].Name] = true
 	}
-	tools := t.turnedOn(append(slices.Clone(t.full), t.remote()...))
+	tools := t.turnedOn(t.everyTool())
 	return tool.NewSet(slices.DeleteFunc(tools, func(x tool.Tool) bool { return !offered[x.Def().Name] })...)
 }
 

@@ -38,7 +38,7 @@ func serverOf(t tool.Tool) string {
 // switchable are the names by which tools are turned on and off.
 func (a *Agent) switchable() []string {
 	var names []string
-	for _, t := range append(slices.Clone(a.full), a.remote()...) {
+	for _, t := range a.everyTool() {
 		names = append(names, t.Def().Name)
 		if server := serverOf(t); server != "" && !slices.Contains(names, server) {
 			names = append(names, server)
