@@ -154,10 +154,16 @@ func (r *renderer) list(n *ast.List, m margin) {
 // language.
 func (r *renderer) code(n ast.Node, language string, m margin) {
 	if language != "" {
-		r.lines(m, [][]cell{cut(cells(run{language, faint}), m.width)})
+		r.language(language, m)
 		m = m.after()
 	}
 	r.lines(codeMargin(m), chop(cells(run{strings.TrimSuffix(r.linesOf(n), "\n"), 0}), codeMargin(m).width))
+}
+
+// language writes what stands behind the opening fence, all of it: a fence that
+// was not meant as one has the words of a sentence there.
+func (r *renderer) language(info string, m margin) {
+	r.lines(m, wrap(cells(run{info, faint}), m.width))
 }
 
 func codeMargin(m margin) margin { return m.in("  ", "  ", 0) }

@@ -119,6 +119,27 @@ func TestStreamIsTheSameInPieces(t *testing.T) {
 	}
 }
 
+// TestNothingIsCut: a source that is wider than the terminal is shown to its
+// last letter, wherever it stands.
+func TestNothingIsCut(t *testing.T) {
+	const words = "some words that are wider than the terminal is"
+	for _, source := range []string{
+		words, "# " + words, "- " + words, "> " + words, "1. - > " + words,
+		"~~~" + words, "```" + words, "```go " + words + "\ncode\n```", "> ~~~ " + words,
+		"```\n" + words, "    " + words, "<div>" + words, "<!--" + words,
+		"| a | b |\n|---|---|\n| " + words + " | c |", "`" + words + "`", "[" + words + "](target)",
+		"[text](<" + words + ">)", "![" + words + "](x)", "<https://example.org/" + strings.ReplaceAll(words, " ", "/") + ">",
+		strings.ReplaceAll(words, " ", ""), "[" + words + "]: target",
+	} {
+		for _, width := range []int{10, 13, 20} {
+			kept(t, source, renderMarkdown(source, width))
+			var s stream
+			s.append(source + "\n\nend")
+			kept(t, source, s.render(width))
+		}
+	}
+}
+
 // TestStreamKeepsWhatIsFinished: a long answer is not rendered again with every
 // word.
 func TestStreamKeepsWhatIsFinished(t *testing.T) {

@@ -67,7 +67,9 @@ func (s *stream) advance(source string) bool {
 			s.tail += len(line) + 1
 			s.fence = f
 			if language != "" {
-				s.lines = append(s.lines, paint(cut(cells(run{language, faint}), s.width)))
+				r := &renderer{}
+				r.language(language, margin{width: s.width})
+				s.lines = append(s.lines, r.out...)
 			}
 			return true
 		}
