@@ -47,7 +47,7 @@ func (a *app) useServers(o *agent.Options) {
 	o.Connect = func(o *agent.Options) tool.Source {
 		return mcp.Connect(context.Background(), o.Servers, &mcp.Options{
 			Dir: o.Dir, Environ: o.Environ, SpillDir: o.SpillDir, Version: version(),
-			Proxy: http.ProxyFromEnvironment, Ending: o.Ending, Notices: notices, Logger: a.logger,
+			Proxy: http.ProxyFromEnvironment, Children: o.Children, Notices: notices, Logger: a.logger,
 		})
 	}
 }

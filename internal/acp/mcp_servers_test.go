@@ -41,7 +41,7 @@ func TestServersOfTheEditor(t *testing.T) {
 	p := &llmtest.Provider{Route: "a", List: models("m")}
 	f := newFixture(t, p)
 	f.opts.Agent.Connect = func(o *agent.Options) tool.Source {
-		return mcp.Connect(context.Background(), o.Servers, &mcp.Options{Dir: o.Dir, Ending: o.Ending})
+		return mcp.Connect(context.Background(), o.Servers, &mcp.Options{Dir: o.Dir, Children: o.Children})
 	}
 	e := f.open(plain)
 	var o opened

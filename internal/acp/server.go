@@ -61,8 +61,8 @@ type Server struct {
 	conn   *jsonrpc2.Conn
 	client atomic.Pointer[client] // set by initialize
 
-	ready  sync.Mutex    // held while Options.Ready runs
-	ending chan struct{} // closed when the process is about to end
+	ready    sync.Mutex // held while Options.Ready runs
+	children *tool.Children
 
 	mu       sync.Mutex
 	sessions map[string]*conversation // open, being opened or being closed
@@ -72,7 +72,7 @@ type Server struct {
 // NewServer makes a server that reads from in and writes to out, and owns both.
 // opts may be nil.
 func NewServer(in io.Reader, out io.Writer, opts *Options) *Server {
-	s := &Server{sessions: make(map[string]*conversation), ending: make(chan struct{})}
+	s := &Server{sessions: make(map[string]*conversation), children: tool.NewChildren()}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -106,7 +106,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, opts *Options) erro
 // Serve is the function [Serve]. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	err := s.conn.Run(ctx)
-	close(s.ending)
+	s.children.End()
 	// The contexts of all requests have ended by now, and with them the turns.
 	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), exitTimeout)
 	defer cancel()
@@ -114,6 +114,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	if waitErr := s.conn.Wait(bound); waitErr != nil {
 		s.log.Debug("acp: left unanswered at the end", "error", waitErr)
 	}
+	s.children.Kill() // of those that had no time to be ended in peace
 	if closeErr := s.conn.Close(); closeErr != nil {
 		s.log.Debug("acp: close", "error", closeErr)
 	}

@@ -55,7 +55,7 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 	w.setCatalogue(cat)
 
 	opts := s.opts.Agent
-	opts.Dir, opts.Dirs, opts.Gate, opts.Ending = w.dir, w.dirs, w.gate, s.ending
+	opts.Dir, opts.Dirs, opts.Gate, opts.Children = w.dir, w.dirs, w.gate, s.children
 	opts.Servers = append(slices.Clone(opts.Servers), set.servers...)
 	if cl := s.client.Load(); cl.readFile && cl.writeFile {
 		opts.FS = &editorFS{c: c}

@@ -73,9 +73,8 @@ type Options struct {
 	// ScaleImages makes images smaller that are larger than a model can use. The
 	// session keeps the originals.
 	ScaleImages bool
-	// Ending, if set, is closed when the process is about to end: a command that
-	// is stopped has little time then.
-	Ending <-chan struct{}
+	// Children, if set, has the programs that tools and servers start.
+	Children *tool.Children
 	// Now is the clock. Default: [time.Now].
 	Now func() time.Time
 	// Logger takes diagnostics. Default: none.
@@ -152,7 +151,7 @@ func New(selector *target.Selector, log *session.Log, state *session.State, appr
 	if a.opts.Dir != "" {
 		w := &tool.Workspace{
 			Dir: a.opts.Dir, Roots: a.opts.Dirs, FS: a.opts.FS, Terminal: a.opts.Terminal,
-			Environ: a.opts.Environ, SpillDir: a.opts.SpillDir, Ending: a.opts.Ending,
+			Environ: a.opts.Environ, SpillDir: a.opts.SpillDir, Children: a.opts.Children,
 		}
 		w.Wrap = a.opts.Sandbox.Wrapper(w, func() bool { return a.opts.Gate.Mode() != tool.ModeFull })
 		a.full, a.small = append(tool.Builtin(w), a.memory.Tools()...), tool.Small(w)

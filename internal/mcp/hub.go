@@ -50,9 +50,9 @@ type Options struct {
 	// Changed, if set, is called when the list of tools has changed. It must not
 	// wait for the hub.
 	Changed func()
-	// Ending, if set, is closed when the process is about to end: the hub closes
-	// at once then.
-	Ending <-chan struct{}
+	// Children, if set, has the servers that are programs. When they are told to end
+	// the hub closes at once.
+	Children *tool.Children
 	// Notices are told first: what is known of the settings already.
 	Notices []string
 	// Logger takes diagnostics. Default: none.
@@ -117,7 +117,7 @@ func Connect(ctx context.Context, specs []tool.ServerSpec, opts *Options) *Hub {
 	go func() {
 		select {
 		case <-h.ctx.Done():
-		case <-h.opts.Ending: // nil is never ready
+		case <-h.opts.Children.Ending(): // nil is never ready
 		}
 		_ = h.Close()
 	}()

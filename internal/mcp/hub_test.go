@@ -341,10 +341,10 @@ func TestCloseEndsChildrenOfChildren(t *testing.T) {
 }
 
 func TestEndingCloses(t *testing.T) {
-	ending := make(chan struct{})
+	children := tool.NewChildren()
 	file := pidFile(t)
-	h := connect(t, &mcp.Options{Ending: ending}, child(t, "s", "good", "TEST_PID_FILE="+file))
-	close(ending)
+	h := connect(t, &mcp.Options{Children: children}, child(t, "s", "good", "TEST_PID_FILE="+file))
+	children.End()
 	_ = h.Close()
 	if alive(pids(t, file)[0]) {
 		t.Error("the server still runs")

@@ -107,7 +107,7 @@ func (s *server) open(ctx context.Context, version string) (*link, error) {
 // transport starts what the connection needs.
 func (s *server) transport(life context.Context, l *link) (sdk.Transport, error) {
 	if s.spec.Command != "" {
-		p, err := startProcess(s.spec.Command, s.spec.Args, s.hub.opts.Dir, s.hub.environ(s.spec))
+		p, err := startProcess(s.hub.opts.Children, s.spec.Command, s.spec.Args, s.hub.opts.Dir, s.hub.environ(s.spec))
 		if err != nil {
 			return nil, startError(s.spec.Command, err)
 		}

@@ -14,18 +14,19 @@ import (
 
 // process is a server that runs as a child, in a process group of its own.
 type process struct {
-	cmd     *exec.Cmd
-	in      *os.File // its standard input
-	out     *os.File // its standard output
-	errs    tail
-	drained chan struct{} // standard error was read to its end
-	gone    chan struct{} // it has ended
-	stopped sync.Once
+	children *tool.Children
+	cmd      *exec.Cmd
+	in       *os.File // its standard input
+	out      *os.File // its standard output
+	errs     tail
+	drained  chan struct{} // standard error was read to its end
+	gone     chan struct{} // it has ended
+	stopped  sync.Once
 }
 
 // startProcess starts a server.
-func startProcess(command string, args []string, dir string, environ []string) (*process, error) {
-	p := &process{drained: make(chan struct{}), gone: make(chan struct{})}
+func startProcess(children *tool.Children, command string, args []string, dir string, environ []string) (*process, error) {
+	p := &process{children: children, drained: make(chan struct{}), gone: make(chan struct{})}
 	var theirs, ours []*os.File
 	pipe := func(childReads bool) (child, parent *os.File, err error) {
 		r, w, err := os.Pipe()
@@ -59,7 +60,7 @@ func startProcess(command string, args []string, dir string, environ []string) (
 	}
 	if err == nil {
 		p.cmd.Stderr = in
-		err = p.cmd.Start()
+		err = children.Start(p.cmd)
 	}
 	closeAll(theirs) // the child has its own
 	if err != nil {
@@ -89,6 +90,7 @@ const maxKills = 5
 // after delay it is made to. It returns when it is gone.
 func (p *process) stop(delay time.Duration) {
 	p.stopped.Do(func() {
+		defer p.children.Forget(p.cmd)
 		p.in.Close()
 		tool.AskGroup(p.cmd)
 		deadline := time.NewTimer(delay)

@@ -33,7 +33,7 @@ func (t *shellTool) start(ctx context.Context, c *Command, progress func(string)
 	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.Dir, c.Environ, w, w // and no input
 	ownGroup(cmd)
-	err = cmd.Start()
+	err = t.w.Children.Start(cmd)
 	w.Close() // the child has its own
 	if err != nil {
 		r.Close()
@@ -59,6 +59,7 @@ func (t *shellTool) start(ctx context.Context, c *Command, progress func(string)
 		stopped = true
 		t.stop(cmd, gone)
 	}
+	t.w.Children.Forget(cmd)
 	held := !t.drain(r, copied)
 	if held {
 		// A child that outlives its command and holds the output would be lost
@@ -97,7 +98,7 @@ func (t *shellTool) stop(cmd *exec.Cmd, gone <-chan struct{}) {
 	defer deadline.Stop()
 	poll := time.NewTicker(stopPoll)
 	defer poll.Stop()
-	ending := t.w.Ending
+	ending := t.w.Children.Ending()
 	for running := true; running; {
 		select {
 		case <-gone:

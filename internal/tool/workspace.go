@@ -27,9 +27,8 @@ type Workspace struct {
 	// Wrap changes the argument vector of a command when it is started, to run it
 	// in a sandbox (see [Sandbox.Wrapper]). Nil leaves it as it is.
 	Wrap func(argv []string) []string
-	// Ending, if set, is closed when the process is about to end: a command that
-	// is stopped has little time then.
-	Ending <-chan struct{}
+	// Children, if set, has the commands that run.
+	Children *Children
 }
 
 // Terminal runs commands in a front end's own terminal.
