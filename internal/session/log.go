@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -43,6 +44,7 @@ type Log struct {
 	now    func() time.Time
 
 	mu     sync.Mutex
+	opened *State // what [Store.OpenForAppend] has folded and nobody has asked for
 	file   file
 	closed bool
 	seq    int // of the next record
@@ -262,15 +264,47 @@ func (l *Log) Records() iter.Seq2[Record, error] {
 	}
 }
 
-// Fold folds what [Log.Records] yields.
+// Fold folds what [Log.Records] yields. Of what opening the log has cut off it
+// warns once.
 func (l *Log) Fold() (*State, error) {
+	if s := l.takeOpened(); s != nil {
+		return s, nil
+	}
 	r, err := l.open()
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	s, _, err := fold(r, func(ref *llm.Image) (*llm.Image, error) { return loadImage(l.images, ref) })
-	return s, err
+	found := make(map[string]*llm.Image)
+	s, _, err := fold(r, func(ref *llm.Image) (*llm.Image, error) {
+		img, err := loadImage(l.images, ref)
+		if err == nil {
+			found[img.SHA256] = img
+		}
+		return img, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.ID = l.ID() // the header may be lost
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.Copy(found, l.stored)
+	l.stored = found
+	return s, nil
+}
+
+// takeOpened gives the state that opening the log has made, once, as long as it
+// is that of the log.
+func (l *Log) takeOpened() *State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.opened
+	l.opened = nil
+	if s != nil && s.NextSeq != l.seq {
+		return nil
+	}
+	return s
 }
 
 func yieldRecords(r io.Reader, images imageStore, yield func(Record, error) bool) {

@@ -31,8 +31,12 @@ func (s *Store) OpenForAppend(id string) (*Log, error) {
 		return l, nil
 	}
 	lock.release()
-	l, _, err = s.Open(id)
-	return l, err
+	l, state, err := s.Open(id)
+	if err != nil {
+		return nil, err
+	}
+	l.opened = state
+	return l, nil
 }
 
 // openEnd is nil when the beginning and the end of the log do not tell enough.
