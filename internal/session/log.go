@@ -55,6 +55,8 @@ type Log struct {
 	synced  int64
 	tail    []byte
 	written int
+	// spoiled is how far a failed write may have come that could not be cut off.
+	spoiled int64
 	// mustSync says that the tail holds a record that gates an action.
 	mustSync bool
 	// waiting are images whose bytes are not stored yet.
@@ -199,10 +201,12 @@ func (l *Log) flush() error {
 		}
 		l.waiting = l.waiting[1:]
 	}
+	if err := l.giveWay(); err != nil {
+		return l.fail(err)
+	}
 	good := l.synced + int64(l.written)
 	if _, err := l.file.WriteAt(l.tail[l.written:], good); err != nil {
-		// Should cutting fail too, the next attempt writes over the rest.
-		l.file.Truncate(good)
+		l.cut(good)
 		return l.fail(err)
 	}
 	l.written = len(l.tail)
@@ -210,7 +214,7 @@ func (l *Log) flush() error {
 		if err := l.file.Sync(); err != nil {
 			// What the system has taken is now in doubt, and it will not tell
 			// twice. Write everything again.
-			l.file.Truncate(l.synced)
+			l.cut(l.synced)
 			l.written = 0
 			return l.fail(err)
 		}
@@ -225,6 +229,14 @@ func (l *Log) flush() error {
 	}
 	l.unsaved = nil
 	return nil
+}
+
+// cut takes off the file what a failed write has left behind its good part.
+// Should that fail too, the next attempt writes over it.
+func (l *Log) cut(good int64) {
+	if l.file.Truncate(good) != nil {
+		l.spoiled = max(l.spoiled, l.synced+int64(len(l.tail)))
+	}
 }
 
 func (l *Log) fail(err error) error {

@@ -12,6 +12,31 @@ import (
 // errReplaced says that the log's name leads to a file that is not ours.
 var errReplaced = errors.New("another file has taken the place of the log")
 
+// giveWay goes on behind what somebody else has written to the log. The lock keeps
+// others out; where it does not (some network file systems, or its file was
+// removed) nobody writes over what another one was told is saved.
+func (l *Log) giveWay() error {
+	f, ok := l.file.(*os.File)
+	if !ok || l.path == "" {
+		return nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() <= max(l.synced+int64(l.written), l.spoiled) {
+		return nil
+	}
+	if l.written > 0 { // in the file already, and not to be written again
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	l.tail, l.written = l.tail[l.written:], 0
+	l.synced = info.Size()
+	return nil
+}
+
 // keepPlace checks that what was written can be found again. A log that was
 // removed while it is written, alone or with its folder, would take records
 // without a word and be gone with the process: then it is written anew from what

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -190,5 +191,52 @@ func TestTwoWriters(t *testing.T) {
 	s := foldLines(t, strings.SplitAfter(string(lines), "\n")[1:]...)
 	if len(s.Messages) != 4 || !s.Intact() || !warned(s, "used before") || s.NextSeq != 2 {
 		t.Errorf("%q, %v", short(s.Messages), s.Warnings)
+	}
+}
+
+// Two writers that have got past the lock write behind each other.
+func TestTwoWritersLoseNothing(t *testing.T) {
+	store := NewStore(fastDir(t))
+	id, _ := create(t, store, 1)
+	var logs [2]*Log
+	var states [2]*State
+	for i := range logs {
+		var err error
+		if logs[i], states[i], err = store.Open(id); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(lockPath(logs[i].path)); err != nil {
+			t.Skip(err) // no open file can be removed here
+		}
+	}
+	var want []string
+	for n, i := range []int{0, 1, 1, 0, 0, 1, 0, 1} {
+		text := fmt.Sprintf("%d from %d%s", n, i, strings.Repeat("!", 10*(n%3)))
+		want = append(want, "u("+text+")")
+		// What rides along is in the file too, and not written twice.
+		appendAll(t, logs[i], states[i], &Unknown{Type: fmt.Sprintf("ride/%d", n), Data: []byte(`{}`)})
+		if n%2 == 0 {
+			appendAll(t, logs[1-i], states[1-i], &Unknown{Type: fmt.Sprintf("other/%d", n), Data: []byte(`{}`)})
+		}
+		appendAll(t, logs[i], states[i], user(text))
+	}
+	for _, l := range logs {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := store.Read(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := short(s.Messages); !slices.Equal(got[len(got)-len(want):], want) || !s.Intact() || !warned(s, "used before") {
+		t.Errorf("got %q, %v", got, s.Warnings)
+	}
+	data, _ := os.ReadFile(logs[0].path)
+	if n := bytes.Count(data, []byte(`"type":"ride/`)); n != len(want) {
+		t.Errorf("%d records that ride along, want %d", n, len(want))
+	}
+	if n := bytes.Count(data, []byte(`"type":"other/`)); n != len(want)/2 {
+		t.Errorf("%d records of the other that ride along, want %d", n, len(want)/2)
 	}
 }
