@@ -79,6 +79,25 @@ func TestFullDiskThatCannotBeCut(t *testing.T) {
 	}
 }
 
+// What a failed sync leaves in the file is written over where it cannot be cut
+// off, and is not there twice.
+func TestFailedSyncThatCannotBeCut(t *testing.T) {
+	l, d := onDisk(t)
+	d.syncErr, d.truncateErr = errFull, errFull
+	for range 2 {
+		if err := l.Append(user("x")); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	d.syncErr = nil
+	if err := l.Append(user("y")); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Fold(bytes.NewReader(d.data)); err != nil || len(s.Messages) != 3 || len(s.Warnings) > 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+}
+
 // After a failed sync nobody knows what is on disk: all since the last good one
 // is written again.
 func TestFailedSync(t *testing.T) {

@@ -16,8 +16,8 @@ var errReplaced = errors.New("another file has taken the place of the log")
 // others out; where it does not (some network file systems, or its file was
 // removed) nobody writes over what another one was told is saved.
 func (l *Log) giveWay() error {
-	f, ok := l.file.(*os.File)
-	if !ok || l.path == "" {
+	f, ok := l.file.(interface{ Stat() (fs.FileInfo, error) })
+	if !ok { // in memory
 		return nil
 	}
 	info, err := f.Stat()
@@ -28,7 +28,7 @@ func (l *Log) giveWay() error {
 		return nil
 	}
 	if l.written > 0 { // in the file already, and not to be written again
-		if err := f.Sync(); err != nil {
+		if err := l.file.Sync(); err != nil {
 			return err
 		}
 	}

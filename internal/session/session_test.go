@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -249,6 +250,16 @@ func (d *disk) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (d *disk) Sync() error { return d.syncErr }
+
+func (d *disk) Stat() (fs.FileInfo, error) { return fileSize{size: int64(len(d.data))}, nil }
+
+// fileSize is all that a log asks of a disk.
+type fileSize struct {
+	fs.FileInfo
+	size int64
+}
+
+func (f fileSize) Size() int64 { return f.size }
 
 func (d *disk) Truncate(size int64) error {
 	if d.truncateErr != nil {
