@@ -369,6 +369,49 @@ func TestClockGoesBackwards(t *testing.T) {
 	}
 }
 
+// Whoever goes on with a damaged log is told what is wrong: of a torn end once, and
+// then it is gone.
+func TestGoingOnTellsOfDamage(t *testing.T) {
+	r := newRig(t, nil)
+	if o := r.run(r.turn("", "hello")); o.status != 0 {
+		t.Fatalf("%+v", o)
+	}
+	id := r.newest()
+	logs, err := filepath.Glob(filepath.Join(r.sessions(), "*", id+".jsonl"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	whole, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, headless, _ := bytes.Cut(whole, []byte("\n"))
+	for _, test := range []struct {
+		name    string
+		content []byte
+		want    [2]string // notices of the first turn and of the second
+	}{
+		{"a torn end", append(bytes.Clone(whole), `{"seq":99,"ti`...), [2]string{"the last record is incomplete", ""}},
+		{"a torn end inside a turn", whole[:bytes.LastIndex(whole, []byte(`"turn/end"`))], [2]string{"the last record is incomplete", ""}},
+		{"no header", headless, [2]string{"no readable header", "no readable header"}},
+		{"nothing", nil, [2]string{"the log is empty", "no readable header"}},
+	} {
+		if err := os.WriteFile(logs[0], test.content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range test.want {
+			o := r.run(r.turn(id, "go on"))
+			said := notices(o.stdout)
+			if o.status != 0 || strings.Contains(said, "session "+id) != (want != "") || !strings.Contains(said, want) {
+				t.Errorf("%s: %d, %q, want %q", test.name, o.status, said, want)
+			}
+			if unknown := strings.Contains(said, "the log does not say which folder"); unknown != strings.Contains(want, "header") && want != "the log is empty" {
+				t.Errorf("%s: %q", test.name, said)
+			}
+		}
+	}
+}
+
 // drain reads everything, and keeps it safe for use after the end of the reader.
 type drain struct {
 	done chan struct{}

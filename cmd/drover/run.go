@@ -271,7 +271,11 @@ func (o *opened) enter(dir string) error {
 		return err
 	}
 	o.dir = here
-	o.notes = append(o.notes, fmt.Sprintf("%s, the folder of the session, is gone: working in %s", dir, here))
+	why := dir + ", the folder of the session, is gone"
+	if dir == "" { // the log has lost its header
+		why = "the log does not say which folder the session belongs to"
+	}
+	o.notes = append(o.notes, why+": working in "+here)
 	return nil
 }
 

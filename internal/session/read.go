@@ -227,6 +227,10 @@ func (r *Reader) loadImages(m *UserMessage) {
 
 // finish decides what the end of the file is.
 func (r *Reader) finish() {
+	if !r.begun {
+		r.line = 0
+		r.warn("the log is empty")
+	}
 	b := &r.bad
 	if b.count == 1 && b.torn {
 		r.tail = tail{cut: b.first.start}

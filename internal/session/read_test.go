@@ -101,9 +101,11 @@ func TestHeaders(t *testing.T) {
 	if err != nil || len(s.Messages) != 1 || s.Unreadable != 1 {
 		t.Errorf("with a torn header: %v, %+v", err, s)
 	}
-	s, err = Fold(strings.NewReader(""))
-	if err != nil || s.NextSeq != 0 {
-		t.Errorf("an empty log: %v", err)
+	for _, nothing := range []string{"", "\n \r\n"} {
+		s, err = Fold(strings.NewReader(nothing))
+		if err != nil || s.NextSeq != 0 || !slices.Equal(s.Warnings, []Warning{{0, "the log is empty"}}) {
+			t.Errorf("an empty log: %v, %v", err, s.Warnings)
+		}
 	}
 	_, err = Fold(strings.NewReader(`{"type":"header","version":99,"id":"abc"}` + "\n" + say(0, "a")))
 	newer, ok := errors.AsType[*VersionError](err)
