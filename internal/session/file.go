@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 const (
@@ -53,7 +54,8 @@ func makeFolder(path string) error {
 }
 
 // syncFolder makes changes of a folder's entries durable. Windows has no such
-// call and does not need it.
+// call and does not need it; some file systems have none either, and do what they
+// can by themselves.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -63,7 +65,11 @@ func syncFolder(path string) error {
 		return err
 	}
 	defer d.Close()
-	return d.Sync()
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // writeTemp writes a new file beside path, on disk when it returns, and gives
