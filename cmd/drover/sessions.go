@@ -273,8 +273,12 @@ func (a *app) repairSession(name string) error {
 		_, err = fmt.Fprintf(a.stdout, "session %s: nothing is wrong\n", id)
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "session %s: %d records kept, %d left out, %d made up; %d unreadable lines left out\nthe old file is %s\n",
-		id, done.Kept, done.Left, done.Added, done.Damaged, done.Old)
+	images := ""
+	if done.Images > 0 {
+		images = fmt.Sprintf("; a text instead of %d images that are lost", done.Images)
+	}
+	_, err = fmt.Fprintf(a.stdout, "session %s: %d records kept, %d left out, %d made up; %d unreadable lines left out%s\nthe old file is %s\n",
+		id, done.Kept, done.Left, done.Added, done.Damaged, images, done.Old)
 	return err
 }
 

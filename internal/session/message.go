@@ -96,3 +96,18 @@ func missingImage(img *llm.Image) llm.Text {
 	}
 	return llm.Text(fmt.Sprintf("[image %s is missing: its file could not be read]", name))
 }
+
+// forgetLost puts into a message, for good, what stands in a history for images
+// whose bytes are gone, and counts them.
+func (r *UserMessage) forgetLost() (lost int) {
+	if r == nil {
+		return 0
+	}
+	for i, p := range r.Parts {
+		if isLost(p) {
+			r.Parts[i] = missingImage(p.(*llm.Image))
+			lost++
+		}
+	}
+	return lost
+}

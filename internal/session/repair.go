@@ -71,6 +71,7 @@ type Repaired struct {
 	Left    int // records left out, since nothing they belong to is there
 	Added   int // results made up for calls without one, and the end of a turn
 	Damaged int // unreadable lines left out
+	Images  int // lost images that a text stands for now
 }
 
 // Repair writes a log anew from what can be read, numbered without gaps, such
@@ -90,20 +91,13 @@ func (s *Store) Repair(id string) (*Repaired, error) {
 	return done, nil
 }
 
-// anyImage stands for an image whose bytes do not matter.
-func anyImage(ref *llm.Image) (*llm.Image, error) {
-	img := *ref
-	img.Data = []byte{0}
-	return &img, nil
-}
-
 func repair(path string) (*Repaired, error) {
 	old, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer old.Close()
-	state, _, err := fold(old, anyImage) // images that are lost stay lost
+	state, _, _, err := foldFile(old, path)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +110,7 @@ func repair(path string) (*Repaired, error) {
 	}
 	temp, err := writeTemp(path, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
-		if err := done.copy(b, old, idOf(path)); err != nil {
+		if err := done.copy(b, old, path); err != nil {
 			return err
 		}
 		return b.Flush()
@@ -147,10 +141,11 @@ func keep(path string) (string, error) {
 }
 
 // copy writes what can be read of a log, in order and completed.
-func (done *Repaired) copy(w io.Writer, r io.Reader, id string) error {
+func (done *Repaired) copy(w io.Writer, r io.Reader, path string) error {
 	state := new(State)
-	rd := NewReader(r, &ReaderOptions{Image: anyImage})
-	c := copier{w: w, rd: rd, id: id}
+	images := imagesOf(path)
+	rd := NewReader(r, &ReaderOptions{Image: func(ref *llm.Image) (*llm.Image, error) { return loadImage(images, ref) }})
+	c := copier{w: w, rd: rd, id: idOf(path)}
 	for {
 		e, err := rd.next()
 		if err == io.EOF {
@@ -170,7 +165,14 @@ func (done *Repaired) copy(w io.Writer, r io.Reader, id string) error {
 			done.Left++
 			continue
 		}
-		if err := c.copy(e); err != nil {
+		m, _ := e.rec.(*UserMessage)
+		if lost := m.forgetLost(); lost > 0 {
+			err = c.add(m)
+			done.Images += lost
+		} else {
+			err = c.copy(e)
+		}
+		if err != nil {
 			return err
 		}
 		done.Kept++

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -118,6 +119,40 @@ func TestRepairOfAnyDamage(t *testing.T) {
 			t.Fatalf("repaired (%v):\n%q\nbefore (%v):\n%q", after.Warnings, short(after.Messages), before.Warnings, short(before.Messages))
 		}
 	})
+}
+
+// A lost image is damage like any other: it is told until the log is repaired,
+// and changes nothing about the other images.
+func TestRepairOfLostImages(t *testing.T) {
+	store := NewStore(fastDir(t))
+	l, err := store.Create("/w", &CreateOptions{Now: clock()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, kept := picture(t, 3), picture(t, 4)
+	appendAll(t, l, l.NewState(), &TurnStart{}, &UserMessage{Parts: []llm.Part{lost, llm.Text("which?"), kept}}, &TurnEnd{Reason: EndCompleted})
+	l.Close()
+	if err := os.Remove(filepath.Join(string(imagesOf(l.path)), lost.SHA256)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := store.Read(l.ID())
+	if err != nil || len(before.Warnings) == 0 {
+		t.Fatal(err, before.Warnings)
+	}
+	done, err := store.Repair(l.ID())
+	if err != nil || done.Old == "" || done.Images != 1 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	after, err := store.Read(l.ID())
+	if err != nil || len(after.Warnings) > 0 || !reflect.DeepEqual(after.Messages, before.Messages) {
+		t.Errorf("%v, %v: %q, want %q", err, after.Warnings, short(after.Messages), short(before.Messages))
+	}
+	if images := after.Messages[0].Images(); len(images) != 1 || images[0].SHA256 != kept.SHA256 {
+		t.Errorf("images %v", images)
+	}
+	if again, err := store.Repair(l.ID()); err != nil || again.Old != "" {
+		t.Errorf("repairing again: %+v, %v", again, err)
+	}
 }
 
 func TestVerify(t *testing.T) {
