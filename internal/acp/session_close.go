@@ -3,6 +3,9 @@ package acp
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/drover-dev/drover/internal/jsonrpc2"
 	"github.com/drover-dev/drover/internal/session"
@@ -23,8 +26,8 @@ func (s *Server) sessionClose(req *jsonrpc2.Request) (any, error) {
 	return nil, jsonrpc2.ErrDeferred
 }
 
-// sessionDelete removes a session and its log. Deleting what is not there
-// succeeds.
+// sessionDelete removes a session with its log and its long outputs. Deleting
+// what is not there succeeds.
 func (s *Server) sessionDelete(req *jsonrpc2.Request) (any, error) {
 	_, id, err := sessionParams(req)
 	if err != nil {
@@ -34,7 +37,15 @@ func (s *Server) sessionDelete(req *jsonrpc2.Request) (any, error) {
 	c := s.sessions[id]
 	s.mu.Unlock()
 	remove := func(context.Context) (any, error) {
-		if err := s.opts.Sessions.Remove(id); err != nil && !errors.Is(err, session.ErrNotFound) {
+		err := s.opts.Sessions.Remove(id)
+		if errors.Is(err, session.ErrNotFound) {
+			return empty{}, nil
+		}
+		// There was such a session, so that its id is safe as a file name.
+		if dir := s.opts.Agent.SpillDir; err == nil && dir != "" {
+			err = os.RemoveAll(filepath.Join(dir, strings.ToLower(id)))
+		}
+		if err != nil {
 			return nil, internal(codeStorage, "the session cannot be deleted: "+err.Error())
 		}
 		return empty{}, nil

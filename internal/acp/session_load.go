@@ -61,7 +61,7 @@ func (c *conversation) reopen(ctx context.Context, set *setup, replay bool) (any
 		return nil, badParams("cwd: the session belongs to %s", w.dir)
 	}
 	var messages []llm.Message
-	if w != nil && (w.log.InMemory() || slices.Equal(w.dirs, set.dirs) && sameServers(w.servers, set.servers)) {
+	if w != nil && (w.onlyHere() || slices.Equal(w.dirs, set.dirs) && sameServers(w.servers, set.servers)) {
 		messages = w.agent.Messages()
 		for _, notice := range set.notices {
 			w.hold(notice)

@@ -1,7 +1,10 @@
 package acp_test
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/llm"
@@ -57,5 +60,61 @@ func TestReplayShowsThePersonsWordsAlone(t *testing.T) {
 	}
 	if !slices.Equal(shown, want) {
 		t.Errorf("shown %q,\nwant  %q", shown, want)
+	}
+}
+
+// What could not be saved is not lost because a client loads the session with
+// other servers.
+func TestLoadKeepsWhatIsNotSaved(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	root := filepath.Join(t.TempDir(), "sessions")
+	f.opts.Sessions = session.NewStore(root)
+	e := f.open(plain)
+	o := f.session(e)
+	if err := os.RemoveAll(root); err != nil {
+		t.Skip(err) // no open file can be removed here
+	}
+	if err := os.WriteFile(root, nil, 0o600); err != nil { // in the way
+		t.Fatal(err)
+	}
+	ask(t, e, o.SessionID, "precious words")
+	load := object{"sessionId": o.SessionID, "cwd": f.dir, "mcpServers": []any{object{"name": "x", "command": "/no/such/program", "args": []any{}, "env": []any{}}}}
+	e.Call("session/load", load, nil)
+	if err := os.Remove(root); err != nil { // the disk is well again
+		t.Fatal(err)
+	}
+	ask(t, e, o.SessionID, "go on")
+	e.Call("session/close", object{"sessionId": o.SessionID}, nil)
+	s, err := f.opts.Sessions.Read(o.SessionID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Messages) != 4 || s.Messages[0].Text() != "precious words" {
+		t.Errorf("messages %+v", s.Messages)
+	}
+}
+
+// A session is deleted with what its tools have kept, and no other is touched,
+// whatever a client takes for an id.
+func TestDeleteRemovesOutputs(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	f.opts.Agent.SpillDir = t.TempDir()
+	e := f.open(plain)
+	gone, kept := f.session(e).SessionID, f.session(e).SessionID
+	for _, id := range []string{gone, kept} {
+		if err := os.MkdirAll(filepath.Join(f.opts.Agent.SpillDir, id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(f.opts.Agent.SpillDir, id, "shell-1.txt"), []byte("secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{".", "..", kept + "/../" + kept, "./" + kept} {
+		e.Call("session/delete", object{"sessionId": id}, nil)
+	}
+	e.Call("session/close", object{"sessionId": gone}, nil)
+	e.Call("session/delete", object{"sessionId": strings.ToUpper(gone)}, nil) // the store takes both
+	if left, err := filepath.Glob(filepath.Join(f.opts.Agent.SpillDir, "*", "*")); err != nil || len(left) != 1 || filepath.Base(filepath.Dir(left[0])) != kept {
+		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -89,6 +89,10 @@ func (c *conversation) openWorkbench(ctx context.Context, set *setup, cat catalo
 	return w
 }
 
+// onlyHere reports whether something of the session is in memory alone, so that it
+// cannot be opened anew without a loss.
+func (w *workbench) onlyHere() bool { return w.log.InMemory() || w.log.Unsaved() != nil }
+
 // firstTarget chooses the target of a session that is opened: what its log says
 // was used last, else the configured one, else the picker's choice. restored
 // says that it is the log's although its provider is gone.
