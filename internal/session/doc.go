@@ -13,7 +13,8 @@
 //	<root>/<12 hex digits of sha256(cwd)>-<base name of cwd>/<id>.jsonl
 //
 // with the bytes of images beside them in <id>.files/<sha256>, and <id>.lock
-// while somebody writes. Folders have mode 0700 and files 0600.
+// while somebody writes. For the name of the folder symbolic links in cwd are
+// resolved. Folders have mode 0700 and files 0600.
 //
 // # Rules
 //

@@ -56,7 +56,16 @@ func cleanID(id string) (string, error) {
 // maxBase bounds the readable part of a folder's name, in bytes.
 const maxBase = 64
 
-// folderName names the folder of a working directory's sessions.
+// folderOf names the folder of a working directory's sessions, the same for all
+// paths that lead to it: an editor and a shell differ in what they call it.
+func folderOf(cwd string) string {
+	if real, err := filepath.EvalSymlinks(cwd); err == nil {
+		cwd = real
+	}
+	return folderName(cwd)
+}
+
+// folderName is the name for one path.
 func folderName(cwd string) string {
 	sum := sha256.Sum256([]byte(cwd))
 	base := strings.Map(func(r rune) rune {

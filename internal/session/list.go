@@ -33,7 +33,8 @@ type Info struct {
 
 // ListOptions are the settings of [Store.List].
 type ListOptions struct {
-	// CWD leaves only the sessions of a working directory.
+	// CWD leaves only the sessions of a working directory, whatever path to it
+	// they were created with.
 	CWD string
 }
 
@@ -65,7 +66,10 @@ func (s *Store) eachLog(cwd string, f func(path string)) error {
 	}
 	var folders []string
 	if cwd != "" {
-		folders = []string{folderName(cwd)}
+		folders = []string{folderOf(cwd)}
+		if plain := folderName(cwd); plain != folders[0] { // from before there was a link
+			folders = append(folders, plain)
+		}
 	} else {
 		entries, err := os.ReadDir(s.root)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

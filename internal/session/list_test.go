@@ -60,6 +60,46 @@ func TestList(t *testing.T) {
 	}
 }
 
+// The sessions of a folder are the same for every path that leads to it.
+func TestListThroughLinks(t *testing.T) {
+	store := NewStore(fastDir(t))
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip(err) // not permitted here
+	}
+	ids := make(map[string]string)
+	for _, cwd := range []string{dir, link} {
+		l, err := store.Create(cwd, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		ids[l.ID()] = cwd
+	}
+	// From when the link was a folder.
+	old, err := store.Create(filepath.Join(filepath.Dir(link), "moved"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.Close()
+	ids[old.ID()] = old.CWD()
+	if err := os.Symlink(dir, old.CWD()); err != nil {
+		t.Fatal(err)
+	}
+	for cwd, want := range map[string]int{dir: 2, link: 2, old.CWD(): 3} {
+		infos, err := store.List(&ListOptions{CWD: cwd})
+		if err != nil || len(infos) != want {
+			t.Errorf("%s has %+v, %v", cwd, infos, err)
+		}
+		for _, info := range infos {
+			if info.CWD != ids[info.ID] {
+				t.Errorf("%+v was created in %s", info, ids[info.ID])
+			}
+		}
+	}
+}
+
 // Of huge or broken logs a list says what it does not know.
 func TestListOfOddLogs(t *testing.T) {
 	store := NewStore(fastDir(t))

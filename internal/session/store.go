@@ -77,7 +77,7 @@ func (s *Store) Create(cwd string, options *CreateOptions) (*Log, error) {
 	if s.root == "" {
 		return newMemory(cwd, &opts)
 	}
-	dir := filepath.Join(s.root, folderName(cwd))
+	dir := filepath.Join(s.root, folderOf(cwd))
 	if err := makeFolder(dir); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
