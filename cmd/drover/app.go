@@ -79,10 +79,12 @@ func (a *app) load() (*config.Config, error) {
 type settings struct {
 	// target and effort are what the flags say, else the configuration; zero if
 	// neither does. flagTarget and flagEffort say that it was the flags: they
-	// outweigh what a session was left with.
+	// outweigh what a session was left with. Flags that name an engine and no model
+	// leave a session its model of that engine, whose route is flagRoute then.
 	target                 llm.Target
 	effort                 llm.Effort
 	flagTarget, flagEffort bool
+	flagRoute              string
 	mode                   tool.Mode
 	policy                 *budget.Policy
 }
@@ -102,7 +104,8 @@ func (a *app) settings() (*settings, error) {
 			return nil, usageError("--model: %w", err)
 		}
 	case s.flagTarget:
-		s.target = llm.Target{} // of an engine that is not looked at
+		s.target = llm.Target{}       // of an engine that is not looked at
+		s.flagRoute, _ = a.urlRoute() // a mistake is told where the engine is made
 	}
 	if s.effort, err = llm.ParseEffort(a.flags.effort); err != nil {
 		return nil, usageError("--effort: %w", err)

@@ -246,8 +246,8 @@ func (a *app) openSaved(s *settings, name string) (_ *opened, err error) {
 		return nil, err
 	}
 	if h := o.state.Header; h != nil {
-		if !s.flagTarget {
-			o.target, o.restored = h.Snapshot.Target, true
+		if used := h.Snapshot.Target; !s.flagTarget || s.flagRoute != "" && s.flagRoute == used.Provider {
+			o.target, o.restored = used, true
 		}
 		if !s.flagEffort {
 			o.effort = h.Snapshot.Effort
