@@ -398,6 +398,9 @@ func (a *Agent) Title() string {
 	return a.state.Title
 }
 
+// Unsaved reports whether a part of the session waits to be saved.
+func (a *Agent) Unsaved() bool { return a.log.Unsaved() != nil }
+
 // Close ends what belongs to the session: a pending probe and the log. It waits
 // for a running turn, which the caller has to cancel; turns that come after it
 // fail. An error means that a part of the session could not be saved.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/engine"
 	"github.com/drover-dev/drover/internal/engine/enginetest"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/llm/llmtest"
 	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/target"
 )
@@ -352,5 +355,55 @@ func TestCancelClosesTheRequest(t *testing.T) {
 				w.check()
 			})
 		})
+	}
+}
+
+// What was not saved in one turn and is in the next is told there.
+func TestSavedAgainInALaterTurn(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Say("one"), llmtest.Say("two"), llmtest.Say("three"), llmtest.Say("four")}}
+	root := filepath.Join(t.TempDir(), "sessions")
+	log, err := session.NewStore(root).Create("/w", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := new(catalog.Registry)
+	if _, err := registry.Register(p, "p"); err != nil {
+		t.Fatal(err)
+	}
+	selector := target.NewSelector(registry, new(target.Store), llm.Graze)
+	selector.Select(t.Context(), llm.Target{Provider: "p", Model: "m"})
+	a := agent.New(selector, log, log.NewState(), nil, nil)
+	told := func() string {
+		var said []string
+		for ev := range a.Turn(t.Context(), []llm.Part{llm.Text("go on")}) {
+			if n, ok := ev.(agent.Notice); ok && n.Kind == agent.NoticeStore {
+				said = append(said, n.Text)
+			}
+		}
+		return strings.Join(said, "\n")
+	}
+	if got := told(); got != "" {
+		t.Errorf("well: %q", got)
+	}
+	if err := os.RemoveAll(root); err != nil {
+		t.Skip(err) // no open file can be removed here
+	}
+	if err := os.WriteFile(root, nil, 0o600); err != nil { // in the way
+		t.Fatal(err)
+	}
+	if got := told(); !strings.Contains(got, "is not saved") || strings.Contains(got, "\n") || !a.Unsaved() {
+		t.Errorf("not saved: %q", got)
+	}
+	if err := os.Remove(root); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(); got != "The session is saved again." || a.Unsaved() {
+		t.Errorf("saved: %q", got)
+	}
+	if got := told(); got != "" {
+		t.Errorf("well again: %q", got)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
 	}
 }

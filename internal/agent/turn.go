@@ -146,6 +146,7 @@ func Code(err error) llm.Code {
 // of the conversation.
 func (t *turn) append(rec session.Record) error {
 	t.mu.Lock()
+	before := t.log.Unsaved() // an earlier turn may have told it
 	err := t.log.Append(rec)
 	_, unsaved := errors.AsType[*session.UnsavedError](err)
 	if err == nil || unsaved {
@@ -156,7 +157,7 @@ func (t *turn) append(rec session.Record) error {
 	case err != nil && !t.notSaved:
 		t.notSaved = true
 		t.emit(Notice{Kind: NoticeStore, Text: sentence(err.Error())})
-	case err == nil && t.notSaved:
+	case err == nil && (t.notSaved || before != nil):
 		t.notSaved = false
 		t.emit(Notice{Kind: NoticeStore, Text: "The session is saved again."})
 	}

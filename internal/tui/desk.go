@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
@@ -54,6 +55,7 @@ type bench struct {
 	id       string
 	dir      string
 	saved    bool // there is a file of it
+	unsaved  atomic.Bool
 	agent    *agent.Agent
 	selector *target.Selector
 	wanted   llm.Target
@@ -238,6 +240,9 @@ func (d *desk) turn(ctx context.Context, b *bench, parts []llm.Part) {
 		}
 	}()
 	for ev := range b.agent.Turn(ctx, parts) {
+		if n, ok := ev.(agent.Notice); ok && n.Kind == agent.NoticeStore {
+			b.unsaved.Store(b.agent.Unsaved())
+		}
 		d.emit(ev)
 	}
 	// Closing the agent ends the request for a title.

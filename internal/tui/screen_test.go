@@ -13,6 +13,7 @@ import (
 	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/llm/llmtest"
+	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/tool"
 )
 
@@ -106,6 +107,55 @@ func TestWhoseProviderIsMissing(t *testing.T) {
 			d.shows("found away", "away/m")
 		})
 	}
+}
+
+// TestNotSavedIsShownAllTheWhile: as long as something of the session is not on
+// disk, and not only when it is told.
+func TestNotSavedIsShownAllTheWhile(t *testing.T) {
+	opts := newOptions(t, t.TempDir(), scripted(32768, llmtest.Say("first"), llmtest.Say("second"), llmtest.Say("third")))
+	root := filepath.Join(t.TempDir(), "sessions")
+	opts.Sessions = session.NewStore(root)
+	opts.Open = func(string) (*Session, error) {
+		log, err := opts.Sessions.Create("/w", nil)
+		if err != nil {
+			return nil, err
+		}
+		return &Session{Log: log, State: log.NewState(), Dir: t.TempDir()}, nil
+	}
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		say := func(text, answer string, unsaved bool) {
+			t.Helper()
+			d.write(text)
+			d.press("enter")
+			d.wait(time.Second)
+			d.shows(answer)
+			if got := strings.Contains(d.s.statusLine(), "not saved"); got != unsaved || d.s.turn != nil {
+				t.Errorf("behind %s the status is %q", answer, d.s.statusLine())
+			}
+		}
+		say("one", "first", false)
+		if err := os.RemoveAll(root); err != nil {
+			t.Skip(err) // no open file can be removed here
+		}
+		if err := os.WriteFile(root, nil, 0o600); err != nil { // in the way
+			t.Fatal(err)
+		}
+		say("two", "second", true)
+		if err := os.Remove(root); err != nil {
+			t.Fatal(err)
+		}
+		say("three", "third", false)
+		d.shows("The session is saved again.")
+	})
+	opts.Open = func(string) (*Session, error) {
+		log := session.Memory("/w")
+		return &Session{Log: log, State: log.NewState(), Dir: "/w"}, nil
+	}
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.shows("not saved")
+	})
 }
 
 // TestNothingIsSentDuringTheHandshake: what is sent meanwhile goes when it is

@@ -81,6 +81,9 @@ func (s *screen) statusLine() string {
 			add(&left, 5, run{windowText(s.snapshot.Window), faint})
 		}
 	}
+	if b := s.bench; b != nil && (!b.saved || b.unsaved.Load()) {
+		add(&left, 8, run{"not saved", yellow})
+	}
 	if s.bench != nil {
 		add(&left, 6, run{s.bench.selector.Effort().String(), 0})
 	}
