@@ -17,7 +17,8 @@ import (
 )
 
 // lastSession is what may be said instead of the id of the newest session of the
-// current folder.
+// current folder in which something was said: an editor makes one whenever it
+// opens its panel.
 const lastSession = "last"
 
 func newSessions(a *app) *cobra.Command {
@@ -28,7 +29,8 @@ func newSessions(a *app) *cobra.Command {
 		Long: `List the sessions of the current folder, the one changed last first.
 
 Wherever an ID is wanted, so much of its beginning as no other session shares is
-enough, and "last" is the newest session of the current folder.`,
+enough, and "last" is the newest session of the current folder in which something
+was said.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return a.listSessions(all, asJSON) },
 	}
@@ -108,6 +110,11 @@ func resolveSession(store *session.Store, name string) (string, error) {
 	}
 	if len(infos) == 0 {
 		return "", usageError("there is no session of this folder (drover sessions --all lists those of others)")
+	}
+	for i := range infos {
+		if infos[i].Turns > 0 || infos[i].Problem != nil {
+			return infos[i].ID, nil
+		}
 	}
 	return infos[0].ID, nil
 }

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/drover-dev/drover/internal/config"
+	"github.com/drover-dev/drover/internal/session"
 )
 
 func TestHarmless(t *testing.T) {
@@ -77,6 +79,54 @@ func TestSizeText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 100 << 20: "100.0 MiB"} {
 		if got := sizeText(n); got != want {
 			t.Errorf("%d gives %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestLastSession: the newest in which something was said, if there is one.
+func TestLastSession(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	store := session.NewStore(filepath.Join(t.TempDir(), "sessions"))
+	if _, err := resolveSession(store, lastSession); err == nil {
+		t.Error("there is a last session of none")
+	}
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	create := func(recs ...session.Record) string {
+		at = at.Add(time.Hour)
+		log, err := store.Create(dir, &session.CreateOptions{Now: func() time.Time { return at }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rec := range recs {
+			if err := log.Append(rec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return log.ID()
+	}
+	var want string
+	for _, step := range []struct {
+		name string
+		recs []session.Record
+		said bool
+	}{
+		{"nothing was said anywhere", nil, true},
+		{"a turn", []session.Record{&session.TurnStart{}, &session.TurnEnd{Reason: session.EndCompleted}}, true},
+		{"an editor's panel", nil, false},
+		{"a turn that runs", []session.Record{&session.TurnStart{}}, true},
+	} {
+		if id := create(step.recs...); step.said {
+			want = id
+		}
+		if got, err := resolveSession(store, lastSession); err != nil || got != want {
+			t.Errorf("%s: last is %s, want %s; %v", step.name, got, want, err)
 		}
 	}
 }
