@@ -45,7 +45,9 @@ func (t *turn) ask(ctx context.Context) (*answer, error) {
 		t.sent = plan
 		ans, err := t.stream(ctx, plan)
 		if err == nil {
-			t.answered(ctx, snap, plan, ans)
+			if err := t.answered(ctx, snap, plan, ans); err != nil {
+				return nil, err
+			}
 			return ans, nil
 		}
 		if t.printedCall(ctx, &snap, ans, err) {
@@ -255,8 +257,9 @@ func (t *turn) usedID() func(id string) bool {
 	return func(id string) bool { return used[id] }
 }
 
-// answered logs a complete answer and looks at what the engine counted.
-func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Plan, ans *answer) {
+// answered logs a complete answer and looks at what the engine counted. An answer
+// that the log does not take is no part of the conversation, and nothing of it runs.
+func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Plan, ans *answer) error {
 	if ans.usage == nil {
 		ans.usage = &llm.Usage{
 			PromptTokens:     plan.Report.EstimatedAfter,
@@ -264,13 +267,16 @@ func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Pla
 			Estimated:        true,
 		}
 	}
-	t.logAnswer(&snap, ans, false)
+	if err := t.logAnswer(&snap, ans, false); err != nil {
+		return err
+	}
 	t.confirm(ctx, &snap)
 	t.emit(Usage{Target: snap.Target, Usage: *ans.usage, Estimate: plan.Report.EstimatedAfter, Window: snap.Window})
 	t.noteCut(&snap, plan, ans.usage)
 	if ans.text.Len() == 0 && len(ans.calls) == 0 {
 		t.emit(Notice{Kind: NoticeInfo, Text: "The model only thought and did not answer. A higher effort leaves it more room (--effort, /effort)."})
 	}
+	return nil
 }
 
 // confirm asks about the model again after its first answer: only now has the
@@ -287,13 +293,13 @@ func (t *turn) confirm(ctx context.Context, snap *llm.Snapshot) {
 	}
 }
 
-func (t *turn) logAnswer(snap *llm.Snapshot, ans *answer, interrupted bool) {
+func (t *turn) logAnswer(snap *llm.Snapshot, ans *answer, interrupted bool) error {
 	rec := answerRecord(snap, ans)
 	rec.Interrupted = interrupted
 	if interrupted {
 		rec.Calls = nil
 	}
-	t.append(rec)
+	return t.gate(rec)
 }
 
 func answerRecord(snap *llm.Snapshot, ans *answer) *session.AssistantMessage {

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/drover-dev/drover/internal/llm/llmtest"
 	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/target"
+	"github.com/drover-dev/drover/internal/tool"
 )
 
 // chatPath is what the faults of these tests are armed for: the engine's answers
@@ -406,4 +408,26 @@ func TestSavedAgainInALaterTurn(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Of an answer that the log does not take no call runs: the model would never see
+// what came of it, and ask again.
+func TestAnswerThatCannotBeLogged(t *testing.T) {
+	// Too long would do as well, and take long.
+	odd := llm.Usage{PromptTokens: 5, Timings: &llm.Timings{PromptMS: math.Inf(1)}}
+	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{
+		{Events: []llm.Event{llm.ToolCalls{edit("1")}, odd, llm.Finish{Reason: llm.FinishToolCalls}}}, llmtest.Say("well"),
+	}}
+	f := newFixture(t, p, nil, agent.Options{Gate: tool.NewGate(tool.ModeFull)})
+	end := endOf(f.turn(t.Context(), "go"))
+	if end.Reason != agent.EndError || end.Err == nil || !strings.Contains(end.Err.Error(), "unsupported value") {
+		t.Errorf("ended %s, %v", end.Reason, end.Err)
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, "new.txt")); err == nil {
+		t.Error("the call ran")
+	}
+	if end := endOf(f.turn(t.Context(), "go on")); end.Reason != agent.EndCompleted {
+		t.Errorf("going on: %s, %v", end.Reason, end.Err)
+	}
+	f.check()
 }
