@@ -216,6 +216,30 @@ func TestOpenForAppend(t *testing.T) {
 	}
 }
 
+// What was appended since is in what is folded then, whatever opening has read.
+func TestOpenForAppendFoldsTheLogAsItIs(t *testing.T) {
+	store := NewStore(fastDir(t))
+	id, _ := create(t, store, 1)
+	path, _ := store.find(id)
+	data, _ := os.ReadFile(path)
+	_, headless, _ := bytes.Cut(data, []byte("\n"))
+	if err := os.WriteFile(path, append(headless, "{torn"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := store.OpenForAppend(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := l.Append(user("more")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Fold()
+	if err != nil || s.ID != id || s.NextSeq != l.seq || s.Messages[len(s.Messages)-1].Text() != "more" {
+		t.Errorf("%v, %+v", err, s)
+	}
+}
+
 func TestOpenForAppendRefuses(t *testing.T) {
 	store := NewStore(fastDir(t))
 	id, _ := create(t, store, 1)
