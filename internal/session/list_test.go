@@ -13,7 +13,7 @@ import (
 
 func TestList(t *testing.T) {
 	store := NewStore(fastDir(t))
-	first, _ := create(t, store, 2)
+	first, state := create(t, store, 2)
 	l, err := store.Create("/elsewhere", nil) // later than the clock of the others
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +48,9 @@ func TestList(t *testing.T) {
 	got := byID[first]
 	if got.Title != "question 1" || got.Turns != 2 || got.Target.Model != "qwen" || got.CWD != "/home/ann/site" || got.Size == 0 || got.Created.IsZero() || got.Problem != nil {
 		t.Errorf("a session: %+v", got)
+	}
+	if !got.Updated.Equal(state.Updated) {
+		t.Errorf("changed %v, want %v: the time of the last record", got.Updated, state.Updated)
 	}
 	if got := byID[long]; got.Turns != 2 || got.Title != "question 1" || got.Target.Model != "qwen" || got.Problem != nil {
 		t.Errorf("a session with a long running turn: %+v", got)

@@ -257,12 +257,15 @@ func TestOpenForAppendRefuses(t *testing.T) {
 	path, _ := store.find(id)
 	data, _ := os.ReadFile(path)
 	data = bytes.Replace(data, []byte(`"version":1`), []byte(`"version":2`), 1)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.OpenForAppend(id)
-	if newer, ok := errors.AsType[*VersionError](err); !ok || !reflect.DeepEqual(newer, &VersionError{ID: id, Version: 2}) {
-		t.Errorf("a newer version: %v", err)
+	ended := data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1] // with the end of a turn
+	for _, data := range [][]byte{data, ended} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = store.OpenForAppend(id)
+		if newer, ok := errors.AsType[*VersionError](err); !ok || !reflect.DeepEqual(newer, &VersionError{ID: id, Version: 2}) {
+			t.Errorf("a newer version: %v", err)
+		}
 	}
 	if _, err := store.OpenForAppend("01arz3ndek0000000000000000"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("no such session: %v", err)

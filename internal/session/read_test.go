@@ -72,6 +72,9 @@ func TestDamagedLogs(t *testing.T) {
 			if s.Unreadable != test.unreadable || s.Missing != test.missing {
 				t.Errorf("%d lines unreadable and %d records missing, want %d and %d", s.Unreadable, s.Missing, test.unreadable, test.missing)
 			}
+			if test.missing == 0 && warned(s, "are missing") {
+				t.Errorf("nothing is missing, and %v", s.Warnings)
+			}
 			if s.Intact() != (test.unreadable+test.missing == 0) {
 				t.Errorf("intact %v", s.Intact())
 			}

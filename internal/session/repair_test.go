@@ -155,6 +155,33 @@ func TestRepairOfLostImages(t *testing.T) {
 	}
 }
 
+// Each repair keeps what it replaces.
+func TestRepairTwice(t *testing.T) {
+	store := NewStore(fastDir(t))
+	id, _ := create(t, store, 1)
+	path, err := store.find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		whole, _ := os.ReadFile(path)
+		damaged := append(whole, strings.Repeat("x", n+1)...)
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done, err := store.Repair(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if old, _ := os.ReadFile(done.Old); !bytes.Equal(old, damaged) {
+			t.Errorf("repair %d keeps another file as %s", n+1, done.Old)
+		}
+	}
+	if old, _ := filepath.Glob(path + ".old-*"); len(old) != 3 {
+		t.Errorf("kept %v", old)
+	}
+}
+
 func TestVerify(t *testing.T) {
 	store := NewStore(fastDir(t))
 	good, _ := create(t, store, 1)
