@@ -115,7 +115,7 @@ func (c *claims) ollamaWindow(model string, show, running object, trained, confi
 		// The weights were loaded under another name. A request for this one
 		// makes Ollama load them again when this one asks for another size.
 		name, _ := word(runner["name"])
-		c.note("window of the only loaded model, " + name + ", which may share its weights")
+		c.note("window of the only loaded model, " + named(name) + ", which may share its weights")
 		for _, s := range []*size{configured, trained} {
 			if s != nil {
 				c.effective = append(c.effective, *s)

@@ -51,7 +51,7 @@ func Resolve(in Input) Result {
 			c.tools = withoutFunctionCalling(c.tools)
 		}
 		if entry.ID != in.Model && in.Adapter == Generic {
-			c.note(fmt.Sprintf("described by %q, the only model that the engine lists", entry.ID))
+			c.note(fmt.Sprintf("described by %s, the only model that the engine lists", named(entry.ID)))
 		}
 	}
 	c.documents(in)
@@ -105,7 +105,7 @@ func (c *claims) window(assume bool) llm.Window {
 	settled, settledBy := smallest(c.settled)
 	declared, declaredBy := smallest(c.declared)
 	w := llm.Window{Declared: declared}
-	w.Evidence = append(append(evidence, settledBy...), declaredBy...)
+	w.Evidence = withEvidence(withEvidence(evidence, settledBy...), declaredBy...)
 	switch {
 	case effective > 0:
 		w.Tokens, w.Source = effective, llm.Effective

@@ -441,3 +441,26 @@ func TestNamesNeverDecide(t *testing.T) {
 		}
 	}
 }
+
+// What an engine calls its models is quoted in a note and cut, and a size that
+// counts in two ways stands in the evidence once.
+func TestNamesInNotes(t *testing.T) {
+	ps := `{"models":[{"name":"creek\u001b[31m\nnote: all is well ` + strings.Repeat("é", 200) + `","context_length":8192}]}`
+	r := Resolve(Input{Adapter: Ollama, Model: "brook", Documents: []Document{
+		{endpointShow, []byte(`{"model_info":{"general.architecture":"acme","acme.context_length":262144},"parameters":"num_ctx 512"}`)},
+		{endpointRunning, []byte(ps)},
+	}})
+	if len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], `window of the only loaded model, "creek\x1b[31m\nnote: all is well é`) ||
+		!strings.HasSuffix(r.Notes[0], `…", which may share its weights`) {
+		t.Errorf("notes %q", r.Notes)
+	}
+	want := []llm.Evidence{
+		{Endpoint: endpointRunning, Field: "models[].context_length", Value: "8192"},
+		{Endpoint: endpointShow, Field: "parameters.num_ctx", Value: "512"},
+		{Endpoint: endpointShow, Field: "model_info.acme.context_length", Value: "262144"},
+	}
+	if !slices.Equal(r.Window.Evidence, want) {
+		t.Errorf("evidence %q", r.Window.Evidence)
+	}
+	checkShown(t, &r)
+}
