@@ -464,3 +464,23 @@ func TestNamesInNotes(t *testing.T) {
 	}
 	checkShown(t, &r)
 }
+
+// vLLM tells the window of an adapter (LoRA) at the model below it.
+func TestParentsWindow(t *testing.T) {
+	list := listOf(t, `{"id":"brook","parent":null,"max_model_len":32768,"supports_tools":true}`,
+		`{"id":"lora","parent":"brook","max_model_len":null}`, `{"id":"own","parent":"brook","max_model_len":512}`,
+		`{"id":"orphan","parent":"gone"}`, `{"id":"second","parent":"lora"}`, `{"id":"self","parent":"self"}`, `{"id":"odd","parent":7}`)
+	for model, want := range map[string]want{
+		"lora": {tokens: 32768, source: llm.Effective}, "own": {tokens: 512, source: llm.Effective},
+		"orphan": {}, "second": {}, "self": {}, "odd": {},
+	} {
+		t.Run(model, func(t *testing.T) { want.check(t, Resolve(Input{Model: model, Catalogue: list})) })
+	}
+	r := Resolve(Input{Model: "lora", Catalogue: list})
+	if want := []llm.Evidence{{Endpoint: "GET /v1/models", Field: "data[brook].max_model_len", Value: "32768"}}; !slices.Equal(r.Window.Evidence, want) {
+		t.Errorf("evidence %q", r.Window.Evidence)
+	}
+	own := Document{endpointModel, []byte(`{"id":"lora","max_model_len":1024}`)}
+	want{tokens: 1024, source: llm.Effective}.check(t, Resolve(Input{Model: "lora", Catalogue: list, Documents: []Document{own}}))
+	want{}.check(t, Resolve(Input{Adapter: LMStudio, Model: "lora", Catalogue: list}))
+}
