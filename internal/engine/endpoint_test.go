@@ -45,7 +45,7 @@ func TestParseEndpoint(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "h.example", "h.example:1234", "localhost:11434", "ftp://h.example", "file:///etc/passwd", "unix:/run/x",
+		"", "h.example", "h.example:1234", "localhost:11434", "ftp://h.example", "ws://h.example", "file:///etc/passwd", "unix:/run/x",
 		"http://", "http:///v1", "http://:8080", "http:h.example", "//h.example",
 		"http://u@h.example", "http://u:secret@h.example", "http://@h.example", "http://h.example?key=secret", "http://h.example/?",
 		"http://h.example#x", "http://h.example/#", "http://h.example:0", "http://h.example:65536", "http://h.example:x",
@@ -84,6 +84,9 @@ func TestEndpointNames(t *testing.T) {
 		{"http://localhost.example.org", "localhost.example.org:80", "http://localhost.example.org:80", reachPublic},
 		{"http://nas:8000", "nas:8000", "http://nas:8000", reachName},
 		{"http://nas.local:8000", "nas.local:8000", "http://nas.local:8000", reachName},
+		{"http://nas.internal", "nas.internal:80", "http://nas.internal:80", reachName},
+		{"http://nas.home.arpa", "nas.home.arpa:80", "http://nas.home.arpa:80", reachName},
+		{"http://nas.lan", "nas.lan:80", "http://nas.lan:80", reachName},
 		{"http://mylocal:8000", "mylocal:8000", "http://mylocal:8000", reachName},
 	}
 	for _, test := range tests {

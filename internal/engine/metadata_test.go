@@ -203,6 +203,30 @@ func TestBodyBounds(t *testing.T) {
 	}
 }
 
+// An excess ends the wait at once, as soon as it is declared or has come: the
+// engine sends no more here until it is left.
+func TestExcessEndsTheReading(t *testing.T) {
+	for name, fault := range map[string]enginetest.Fault{
+		"declared": {PadDeclared: probe.MaxLargeDocument + 1, Stall: true},
+		"real":     {Pad: 2 * (probe.MaxLargeDocument + 1), Stall: true, Chunked: true},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			e, srv := startInMemory(t, nil, Custom, nil)
+			srv.Fault("/v1/models", fault)
+			begin := time.Now()
+			_, err := e.Models(t.Context(), "lab")
+			checkError(t, err, llm.CodeMalformedResponse, "larger than 1024 KiB")
+			if took := time.Since(begin); took > 0 {
+				t.Errorf("took %v", took)
+			}
+			synctest.Wait()
+			if srv.Connections() != 0 {
+				t.Errorf("%d connections", srv.Connections())
+			}
+		})
+	}
+}
+
 // Only status 200 is evidence, and nothing else makes an engine unusable.
 func TestOnly200IsEvidence(t *testing.T) {
 	for _, status := range []int{201, 203, 206, 204, 301, 302, 304, 400, 401, 403, 404, 405, 500, 502, 503} {
@@ -246,6 +270,15 @@ func TestMetadataRedirects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A redirect that brings user information would have it sent as a key.
+func TestRedirectWithUserInformation(t *testing.T) {
+	e, srv := start(t, nil, Custom, nil)
+	srv.Fault("/v1/models", enginetest.Redirect(http.StatusFound, strings.Replace(srv.URL, "://", "://me:hush@", 1)+"/hop"))
+	_, err := e.Models(t.Context(), "lab")
+	checkError(t, err, "HTTP_302", "redirects to somewhere else")
+	checkAsked(t, srv, "GET /v1/models")
 }
 
 // A key never reaches another origin, whoever asks for it.

@@ -60,6 +60,7 @@ func (w want) check(t *testing.T, r Result) {
 	if r.Window.Tokens > 0 && len(r.Window.Evidence) == 0 {
 		t.Error("a window without evidence")
 	}
+	checkShown(t, &r)
 	for _, f := range []llm.Fact{c.Tools, c.Vision, c.Reasoning} {
 		if f.Support != llm.Unknown && len(f.Evidence) == 0 {
 			t.Error("a fact without evidence")
@@ -117,6 +118,8 @@ func TestGenericFields(t *testing.T) {
 		"effort alone": {`{"id":"m","supported_parameters":["reasoning_effort"]}`, want{advertised: true, efforts: "low medium high"}},
 		"effort values": {`{"id":"m","supported_parameters":["reasoning_effort"],"reasoning_effort_values":["max","low"]}`,
 			want{advertised: true, efforts: "low max"}},
+		"effort twice": {`{"id":"m","supported_parameters":["reasoning_effort"],"reasoning_effort_values":["low","low"]}`,
+			want{advertised: true, efforts: "low"}},
 		"effort levels": {`{"id":"m","supported_parameters":["reasoning_effort"],"reasoning_effort_levels":["xhigh"]}`,
 			want{advertised: true, efforts: "xhigh"}},
 		"effort intersection": {`{"id":"m","supported_parameters":["reasoning_effort"],"supported_reasoning_efforts":["low","high"],"reasoning":{"allowed_options":["high","max"]}}`,
@@ -237,6 +240,7 @@ func TestOllama(t *testing.T) {
 		"not loaded":       {"brook", show(info), `{"models":[]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed, note: "not loaded"}},
 		"no ps":            {"brook", show(info), ``, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"no show":          {"brook", ``, running("brook:latest", "700"), want{tokens: 700, source: llm.Effective}},
+		"no show, other":   {"brook", ``, running("creek:latest", "700"), want{}},
 		"other name":       {"brook", show(info), running("creek:latest", "8192"), want{tokens: 8192, declared: 262144, source: llm.Effective, note: "creek:latest"}},
 		"other name, ctx":  {"brook", show(info + `,"parameters":"num_ctx 512"`), running("creek:latest", "8192"), want{tokens: 512, declared: 262144, source: llm.Effective}},
 		"other digest":     {"brook", show(info + `,"digest":"d1"`), running("creek:latest", "8192"), want{tokens: 8192, declared: 262144, source: llm.Effective}},
@@ -289,6 +293,7 @@ func TestLlamaCpp(t *testing.T) {
 			want{tokens: 4096, declared: 32768, source: llm.Assumed, vision: yes}},
 		"not loaded, slots": {`{"id":"m","status":{"value":"unloaded","args":["-c","4096","-np","4"]}}`, ``,
 			want{tokens: 1024, declared: 1024, source: llm.Assumed}},
+		"router, another":     {`{"id":"x","status":{"value":"loaded"},"meta":{"n_ctx":1024}}`, ``, want{}},
 		"not loaded, silent":  {`{"id":"m","status":{"value":"unloaded"}}`, ``, want{}},
 		"loaded by router":    {`{"id":"m","status":{"value":"loaded","args":["-c","512"]},"meta":{"n_ctx":1024}}`, props(``), want{tokens: 1024, source: llm.Effective, vision: no}},
 		"alias":               {`{"id":"file.gguf","aliases":["m"],"meta":{"n_ctx":1024}}`, ``, want{tokens: 1024, source: llm.Effective}},
