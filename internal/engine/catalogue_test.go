@@ -88,7 +88,7 @@ func TestCatalogueErrors(t *testing.T) {
 		"reset":         {enginetest.Fault{Reset: true}, "", llm.CodeTransport, "connection reset"},
 		"broken body":   {enginetest.Fault{Break: true}, "", llm.CodeStreamClosed, "broke off"},
 		"partial":       {enginetest.Fault{Status: 206, Body: `{"data":[{"id":"m"}]}`}, "", "HTTP_206", "answered 206"},
-		"huge header":   {enginetest.Fault{Status: 200, Header: http.Header{"X-Pad": {strings.Repeat("x", maxHeader)}}, Body: `{"data":[]}`}, "", llm.CodeTransport, "header of the answer is too large"},
+		"huge header":   {enginetest.Fault{Status: 200, Header: http.Header{"X-Pad": {strings.Repeat("x", 64<<10)}}, Body: `{"data":[]}`}, "", llm.CodeTransport, "header of the answer is too large"},
 		"redirect":      {enginetest.Redirect(302, "http://192.0.2.1/secret-path"), "", "HTTP_302", "redirects to somewhere else"},
 	}
 	for name, test := range tests {
