@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/openai"
@@ -53,14 +52,15 @@ func FuzzResolve(f *testing.F) {
 func checkShown(t *testing.T, r *Result) {
 	t.Helper()
 	for _, n := range r.Notes {
-		if len(n) > 8*maxValue || strings.ContainsFunc(n, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		if len(n) > 8*maxValue || strings.ContainsFunc(n, unprintable) {
 			t.Errorf("note %q", n)
 		}
 	}
 	c := &r.Capabilities
 	for _, list := range [][]llm.Evidence{r.Window.Evidence, c.Tools.Evidence, c.Vision.Evidence, c.Reasoning.Evidence, c.ReasoningEffort.Evidence} {
 		for i, e := range list {
-			if len(e.Field) > maxValue+len("…") || len(e.Value) > maxValue+len("…") {
+			if len(e.Field) > maxValue+len("…") || len(e.Value) > maxValue+len("…") || strings.ContainsFunc(e.Field, unprintable) ||
+				strings.ContainsAny(e.Value, "\n\r\t") {
 				t.Errorf("evidence %q", e)
 			}
 			if slices.Contains(list[:i], e) {

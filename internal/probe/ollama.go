@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/drover-dev/drover/internal/llm"
 )
@@ -69,7 +70,7 @@ func (r *reader) trainedWindow() *size {
 	var least *size
 	for name, raw := range info {
 		n, ok := tokens(raw)
-		if !ok || !strings.HasSuffix(name, ".context_length") {
+		if !ok || !strings.HasSuffix(name, ".context_length") || strings.ContainsFunc(name, unprintable) {
 			continue
 		}
 		s := &size{n, r.evidence("model_info."+name, raw)}
@@ -82,6 +83,9 @@ func (r *reader) trainedWindow() *size {
 	}
 	return least
 }
+
+// unprintable reports whether a character could break a line of evidence apart.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // numCtx reads num_ctx from the parameters of a Modelfile: lines of a name,
 // blanks and a value.

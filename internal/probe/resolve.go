@@ -64,13 +64,13 @@ func Resolve(in Input) Result {
 // parentWindow reads the window of an adapter (LoRA) that has none of its own.
 // vLLM lists it with the model below it as its parent, whose window it has.
 func (c *claims) parentWindow(entry *openai.Entry, catalogue *openai.Catalogue) {
-	parent, named := word(parse(entry.Raw)["parent"])
-	if !named || parent == entry.ID || len(c.effective)+len(c.declared) > 0 {
+	parent, ok := word(parse(entry.Raw)["parent"])
+	if !ok || parent == entry.ID || len(c.effective)+len(c.declared) > 0 {
 		return
 	}
 	for _, e := range catalogue.Entries {
 		if e.ID == parent {
-			r := &reader{claims: c, endpoint: endpointCatalogue, prefix: "data[" + short(parent) + "].", object: parse(e.Raw)}
+			r := &reader{claims: c, endpoint: endpointCatalogue, prefix: "data[" + named(parent) + "].", object: parse(e.Raw)}
 			r.windows()
 		}
 	}

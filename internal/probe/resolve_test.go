@@ -248,6 +248,7 @@ func TestOllama(t *testing.T) {
 		"two runners":      {"brook", show(info), `{"models":[{"name":"a","context_length":1000},{"name":"b","context_length":2000}]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"runner, no size":  {"brook", show(info), `{"models":[{"name":"brook:latest","size":1}]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"automatic":        {"brook", show(`"model_info":{"general.architecture":"acme","acme.context_length":-1}`), ``, want{}},
+		"odd member":       {"brook", show(`"model_info":{"a\ntools supported.context_length":900}`), ``, want{}},
 		"any architecture": {"brook", show(`"model_info":{"b.context_length":900,"a.context_length":800}`), ``, want{tokens: 800, declared: 800, source: llm.Assumed}},
 
 		"all": {"brook", show(`"capabilities":["completion","tools","vision","thinking"]`), ``,
@@ -482,7 +483,7 @@ func TestParentsWindow(t *testing.T) {
 		t.Run(model, func(t *testing.T) { want.check(t, Resolve(Input{Model: model, Catalogue: list})) })
 	}
 	r := Resolve(Input{Model: "lora", Catalogue: list})
-	if want := []llm.Evidence{{Endpoint: "GET /v1/models", Field: "data[brook].max_model_len", Value: "32768"}}; !slices.Equal(r.Window.Evidence, want) {
+	if want := []llm.Evidence{{Endpoint: "GET /v1/models", Field: `data["brook"].max_model_len`, Value: "32768"}}; !slices.Equal(r.Window.Evidence, want) {
 		t.Errorf("evidence %q", r.Window.Evidence)
 	}
 	own := Document{endpointModel, []byte(`{"id":"lora","max_model_len":1024}`)}
