@@ -248,6 +248,7 @@ func TestOllama(t *testing.T) {
 		"two runners":      {"brook", show(info), `{"models":[{"name":"a","context_length":1000},{"name":"b","context_length":2000}]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"runner, no size":  {"brook", show(info), `{"models":[{"name":"brook:latest","size":1}]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"automatic":        {"brook", show(`"model_info":{"general.architecture":"acme","acme.context_length":-1}`), ``, want{}},
+		"own architecture": {"brook", show(`"model_info":{"general.architecture":"acme","acme.context_length":900,"clip.context_length":77}`), ``, want{tokens: 900, declared: 900, source: llm.Assumed}},
 		"odd member":       {"brook", show(`"model_info":{"a\ntools supported.context_length":900}`), ``, want{}},
 		"any architecture": {"brook", show(`"model_info":{"b.context_length":900,"a.context_length":800}`), ``, want{tokens: 800, declared: 800, source: llm.Assumed}},
 
@@ -404,6 +405,7 @@ func TestIdentify(t *testing.T) {
 		{"", []string{`{"id":"m","owned_by":"tabbyAPI"}`}, "tabbyapi"},
 		{"", []string{`{"id":"m","owned_by":"library"}`}, KindUnknown},
 		{"", []string{`{"id":"m","owned_by":"library"}`, `{"id":"vllm/m","owned_by":"vllm"}`}, KindUnknown},
+		{"", []string{`{"id":"vllm/m","owned_by":"vllm"}`, `{"id":"m","owned_by":"library"}`}, KindUnknown},
 		{"", []string{`{"id":"m"}`}, KindUnknown},
 		{"", nil, KindUnknown},
 	}
