@@ -178,7 +178,7 @@ func (a *app) connect(ctx context.Context) error {
 		configured = []config.Engine{e}
 	}
 	for i := range configured {
-		if err := a.addConfigured(&configured[i]); err != nil {
+		if err := a.addConfigured(&configured[i], config.Credential); err != nil {
 			return err
 		}
 	}
@@ -217,7 +217,8 @@ func (a *app) flagEngine() (config.Engine, error) {
 	return e, nil
 }
 
-func (a *app) addConfigured(c *config.Engine) error {
+// addConfigured adds an engine, whose key credential gets.
+func (a *app) addConfigured(c *config.Engine, credential func(ref string) (string, error)) error {
 	where := "engines." + c.Name
 	switch {
 	case a.flags.url != "":
@@ -250,7 +251,7 @@ func (a *app) addConfigured(c *config.Engine) error {
 	}
 	if c.Key != "" {
 		// A key that cannot be had is this engine's trouble and no other's.
-		if opts.Key, err = config.Credential(c.Key); err != nil {
+		if opts.Key, err = credential(c.Key); err != nil {
 			opts.KeyErr = llm.Errorf(llm.CodeOf(err), "%s: %w", where, err)
 		}
 	}

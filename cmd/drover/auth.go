@@ -244,6 +244,19 @@ func keyReferences(cfg *config.Config) []keyReference {
 	return list
 }
 
+// credential resolves a reference to a key within a limit: a keyring may wait to
+// be unlocked, and a file may be a pipe that nobody writes to.
+func credential(ctx context.Context, ref string, limit time.Duration) (string, error) {
+	key, err := within(ctx, limit, func() (string, error) { return config.Credential(ref) })
+	if errors.Is(err, errNoAnswer) && !strings.HasPrefix(ref, "keyring:") {
+		err = llm.Errorf(llm.CodeMissingCredential, "%s gave no key within %v", ref, limit)
+	}
+	return key, err
+}
+
+// errNoAnswer is the cause of an error of [within].
+var errNoAnswer = errors.New("it may be waiting to be unlocked")
+
 // within gives up on a question to the system keyring, which knows no deadline.
 func within[T any](ctx context.Context, limit time.Duration, f func() (T, error)) (T, error) {
 	type answer struct {
@@ -263,7 +276,7 @@ func within[T any](ctx context.Context, limit time.Duration, f func() (T, error)
 	case <-ctx.Done():
 		var none T
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return none, llm.Errorf(llm.CodeMissingCredential, "the system keyring did not answer within %v: it may be waiting to be unlocked", limit)
+			return none, llm.Errorf(llm.CodeMissingCredential, "the system keyring did not answer within %v: %w", limit, errNoAnswer)
 		}
 		return none, ctx.Err()
 	}

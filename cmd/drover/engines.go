@@ -80,7 +80,7 @@ func (a *app) engineRows(ctx context.Context, cfg *config.Config) []engineRow {
 	rows := make([]engineRow, len(cfg.Engines))
 	var wg sync.WaitGroup
 	for i := range cfg.Engines {
-		rows[i] = a.engineRow(&cfg.Engines[i])
+		rows[i] = a.engineRow(ctx, &cfg.Engines[i])
 		e := a.engine(cfg.Engines[i].Name)
 		if rows[i].err != nil || e == nil {
 			continue
@@ -97,12 +97,12 @@ func (a *app) engineRows(ctx context.Context, cfg *config.Config) []engineRow {
 }
 
 // engineRow sets an engine up and asks nothing yet.
-func (a *app) engineRow(c *config.Engine) engineRow {
+func (a *app) engineRow(ctx context.Context, c *config.Engine) engineRow {
 	r := engineRow{name: c.Name, preset: c.Preset, key: c.Key, address: "?"}
 	if ep, err := endpointOf(c); err == nil {
 		r.address = ep.String()
 	}
-	r.err = a.addConfigured(c)
+	r.err = a.addConfigured(c, func(ref string) (string, error) { return credential(ctx, ref, keyringLimit) })
 	return r
 }
 

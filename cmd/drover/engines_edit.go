@@ -137,7 +137,8 @@ func newEnginesRemove(a *app) *cobra.Command {
 			if before.Model.Provider == args[0] {
 				fmt.Fprintf(a.stderr, "drover: model = %q still names it: choose another with drover engines use PROVIDER/MODEL\n", before.Model.String())
 			}
-			if name, ok := strings.CutPrefix(gone.Key, "keyring:"); ok {
+			shared := slices.ContainsFunc(keyReferences(d.Config()), func(r keyReference) bool { return r.ref == gone.Key })
+			if name, ok := strings.CutPrefix(gone.Key, "keyring:"); ok && !shared {
 				fmt.Fprintf(a.stdout, "Its key is still stored; drover auth rm %s removes it.\n", name)
 			}
 			return nil

@@ -117,7 +117,7 @@ func printProbe(w io.Writer, info *llm.ModelInfo, endpoint string, snap *llm.Sna
 	fact(tw, "reasoning_effort", effort, c.ReasoningEffort.Evidence)
 	fmt.Fprintf(tw, "profile\t%s\n", info.Profile)
 	for _, n := range info.Notes {
-		fmt.Fprintf(tw, "note\t%s\n", n)
+		fmt.Fprintf(tw, "note\t%s\n", printable(n))
 	}
 	if fields != nil {
 		fmt.Fprintf(tw, "request\t%s\n", fields)

@@ -171,12 +171,11 @@ func (a *app) asked(ctx context.Context, t llm.Target) (llm.ModelInfo, string, e
 	if e == nil {
 		return llm.ModelInfo{}, "", a.unknownProvider(t.Provider)
 	}
-	// The list tells an engine that does not answer from one that says little.
-	if health := e.Health(ctx); health.Err != nil {
-		return llm.ModelInfo{}, "", fmt.Errorf("%s: %w", t.Provider, health.Err)
+	info, err := e.Examine(ctx, t)
+	if err != nil {
+		return llm.ModelInfo{}, "", fmt.Errorf("%s: %w", t.Provider, err)
 	}
-	info, err := e.Describe(ctx, t)
-	return info, e.Endpoint().String(), err
+	return info, e.Endpoint().String(), nil
 }
 
 // inCatalogue says how to get at a provider that is not registered but known to

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,16 +75,18 @@ func readKeyFile(path string) (string, error) {
 		}
 		path = filepath.Join(home, rest)
 	}
-	st, err := os.Stat(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return "", llm.Errorf(llm.CodeMissingCredential, "the key file cannot be read: %w", err)
 	}
-	if st.Size() > maxKeyBytes {
-		return "", llm.Errorf(llm.CodeInvalidCredential, "the key file %s has %d bytes, more than %d", path, st.Size(), maxKeyBytes)
-	}
-	data, err := os.ReadFile(path)
+	defer f.Close()
+	// A pipe or a device tells no size.
+	data, err := io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
 	if err != nil {
 		return "", llm.Errorf(llm.CodeMissingCredential, "the key file cannot be read: %w", err)
+	}
+	if len(data) > maxKeyBytes {
+		return "", llm.Errorf(llm.CodeInvalidCredential, "the key file %s has more than %d bytes", path, maxKeyBytes)
 	}
 	return string(data), nil
 }

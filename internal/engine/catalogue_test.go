@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -86,6 +87,8 @@ func TestCatalogueErrors(t *testing.T) {
 		"nothing":       {enginetest.Body(" "), "", llm.CodeMalformedResponse, "answered nothing"},
 		"reset":         {enginetest.Fault{Reset: true}, "", llm.CodeTransport, "connection reset"},
 		"broken body":   {enginetest.Fault{Break: true}, "", llm.CodeStreamClosed, "broke off"},
+		"partial":       {enginetest.Fault{Status: 206, Body: `{"data":[{"id":"m"}]}`}, "", "HTTP_206", "answered 206"},
+		"huge header":   {enginetest.Fault{Status: 200, Header: http.Header{"X-Pad": {strings.Repeat("x", 64<<10)}}, Body: `{"data":[]}`}, "", llm.CodeTransport, "header of the answer is too large"},
 		"redirect":      {enginetest.Redirect(302, "http://192.0.2.1/secret-path"), "", "HTTP_302", "redirects to somewhere else"},
 	}
 	for name, test := range tests {
@@ -209,7 +212,7 @@ func TestFallbackPorts(t *testing.T) {
 		"llama.cpp":         {LlamaCpp, "http://127.0.0.1:9999", "", []server{{8080, enginetest.LlamaCpp}}, "local:8080"},
 		"custom":            {Custom, "http://127.0.0.1:9999", "", []server{{8080, enginetest.LlamaCpp}}, ""},
 		"vllm has no other": {VLLM, "http://127.0.0.1:9999", "", []server{{8000, enginetest.VLLM}}, ""},
-		"another machine":   {Ollama, "http://192.168.7.7:11434", "", []server{{11435, enginetest.Ollama}}, ""},
+		"another machine":   {OMLX, "http://192.168.7.7:9999", "", []server{{8000, enginetest.OMLX}}, ""},
 	}
 	for name, test := range tests {
 		bubble(t, name, func(t *testing.T) {
@@ -240,4 +243,56 @@ func TestFallbackPorts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The other ports are for a saved address where nobody listens: an engine that
+// answers badly is not another one.
+func TestNoFallbackFromAnAnswer(t *testing.T) {
+	for name, fault := range map[string]enginetest.Fault{
+		"hang": {Hang: true}, "404": enginetest.HTML(404), "loading": enginetest.Loading(), "no list": enginetest.Body("{}"), "broken": {Break: true},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			saved := enginetest.New(t, &enginetest.Options{Preset: enginetest.OMLX, InMemory: true, Port: 8001})
+			other := enginetest.New(t, &enginetest.Options{Preset: enginetest.OMLX, InMemory: true, Port: 8000})
+			saved.Fault("", fault)
+			e := New("lab", mustParse(t, saved.URL), OMLX, &Options{Dial: enginetest.Dialer(saved, other)})
+			t.Cleanup(e.Close)
+			if h := e.Health(t.Context()); h.Err == nil || e.Endpoint() != e.saved {
+				t.Errorf("%+v, requests go to %s", h, e.Endpoint())
+			}
+			checkAsked(t, other)
+		})
+	}
+}
+
+// Requests go back to the saved address when nothing is found any more, and when
+// the engine is there again.
+func TestFallbackIsLeft(t *testing.T) {
+	bubble(t, "comes and goes", func(t *testing.T) {
+		other := enginetest.New(t, &enginetest.Options{Preset: enginetest.Ollama, InMemory: true, Port: 11434})
+		saved := enginetest.New(t, &enginetest.Options{Preset: enginetest.Ollama, InMemory: true, Port: 9999})
+		running := []*enginetest.Server{other}
+		e := New("lab", mustParse(t, saved.URL), Ollama, &Options{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return enginetest.Dialer(running...)(ctx, network, address)
+		}})
+		t.Cleanup(e.Close)
+		look := func(want string) {
+			t.Helper()
+			e.Health(t.Context())
+			e.Close() // a connection that is kept would be used again
+			if got := e.Endpoint().String(); got != want {
+				t.Errorf("requests go to %s, want %s", got, want)
+			}
+		}
+		look("local:11434")
+		running = nil
+		look("local:9999")
+		running = []*enginetest.Server{other}
+		look("local:11434")
+		other.Fault("/", enginetest.Fault{Status: 404, Body: "Ollama is running"}) // any page may say so
+		look("local:9999")
+		running = []*enginetest.Server{saved, other}
+		other.Heal()
+		look("local:9999")
+	})
 }

@@ -20,11 +20,27 @@ import (
 // something usable. The error is set for another provider's target and when the
 // caller's context ended.
 func (e *Engine) Describe(parent context.Context, target llm.Target) (llm.ModelInfo, error) {
+	info, _, err := e.learn(parent, target)
+	return info, err
+}
+
+// Examine is [Engine.Describe] for a person who wants to know: an engine that
+// gives no list of models is an error, which says why. It takes no longer.
+func (e *Engine) Examine(parent context.Context, target llm.Target) (llm.ModelInfo, error) {
+	info, failure, err := e.learn(parent, target)
+	if failure != nil {
+		err = failure
+	}
+	return info, err
+}
+
+// learn is one handshake about a model. failure is why there is no list.
+func (e *Engine) learn(parent context.Context, target llm.Target) (_ llm.ModelInfo, failure *llm.Error, _ error) {
 	if err := e.checkRoute(target.Provider); err != nil {
-		return llm.ModelInfo{}, err
+		return llm.ModelInfo{}, nil, err
 	}
 	if e.opts.Window.Tokens > 0 {
-		return e.describe(target.Model, probe.Result{}, nil), nil
+		return e.describe(target.Model, probe.Result{}, nil), nil, nil
 	}
 	ctx, cancel := e.handshake(parent)
 	defer cancel()
@@ -35,7 +51,7 @@ func (e *Engine) Describe(parent context.Context, target llm.Target) (llm.ModelI
 		info := e.describe(target.Model, probe.Result{}, nil)
 		info.Unlearned = true
 		info.Notes = append(info.Notes, "nothing learned about the model: "+failure.Message)
-		return info, callerError(parent, e.saved)
+		return info, failure, callerError(parent, e.saved)
 	}
 	in.Adapter, in.Catalogue = e.adapterFor(l), l.catalogue
 	documents, notes := e.gather(parent, ctx, l, in.Adapter.Calls(target.Model, l.catalogue))
@@ -50,7 +66,7 @@ func (e *Engine) Describe(parent context.Context, target llm.Target) (llm.ModelI
 		info.Notes = append(info.Notes, fmt.Sprintf("%s says it is %s, so it is not asked as %s",
 			l.endpoint, l.kind, e.preset.Title()))
 	}
-	return info, callerError(parent, e.saved)
+	return info, nil, callerError(parent, e.saved)
 }
 
 func callerError(parent context.Context, ep Endpoint) error {

@@ -141,7 +141,7 @@ func TestDescribeUnlistedModel(t *testing.T) {
 	e, _ := start(t, &enginetest.Options{Models: []enginetest.Model{{ID: "a", Window: 10}, {ID: "b", Window: 20}}}, Custom, nil)
 	for _, id := range []string{"org/m", "a b", "..", ".", "é", "x?y#z", "100%", `q"\`, "/my/llms/M3"} {
 		info, err := e.Describe(t.Context(), target(id))
-		if err != nil || info.ID != id || info.Window.Tokens != 0 {
+		if err != nil || info.ID != id || info.Window.Tokens != 0 || len(info.Notes) > 0 { // most engines have no page for it
 			t.Errorf("%q: %+v, %v", id, info, err)
 		}
 		if r := collect(t, e, t.Context(), request(id, "hello")); r.text != "ok" {
@@ -186,6 +186,18 @@ func TestContext(t *testing.T) {
 	info, err := e.Describe(t.Context(), target("m"))
 	if err != nil || info.Window.Tokens != 4096 || info.Window.Source != llm.Configured {
 		t.Errorf("%+v, %v", info.Window, err)
+	}
+}
+
+// A note about an assumption goes with the assumption.
+func TestContextInPlaceOfAnAssumption(t *testing.T) {
+	fake := &enginetest.Options{Preset: enginetest.Ollama, Models: []enginetest.Model{{ID: "m", Declared: 131072, Unloaded: true}}}
+	for context, want := range map[int]int{0: 1, 32768: 0} {
+		e, _ := start(t, fake, Ollama, &Options{Context: context})
+		info, err := e.Describe(t.Context(), target("m"))
+		if err != nil || len(info.Notes) != want || (info.Window.Source == llm.Assumed) != (want > 0) {
+			t.Errorf("%d: %+v, %v", context, info, err)
+		}
 	}
 }
 

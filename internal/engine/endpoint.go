@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Endpoint is the root of an engine's API: an origin and perhaps a path prefix.
@@ -52,16 +53,20 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	return e, nil
 }
 
-// validHost refuses what cannot be looked up or would break a message apart.
+// validHost refuses what cannot be looked up or would break a message apart, and
+// what nobody sees, such as a space without width that was copied with a name.
 func validHost(host string) bool {
 	if host == "" || len(host) > 253 { // RFC 1035
+		return false
+	}
+	if strings.ContainsFunc(host, func(r rune) bool { return r == ' ' || r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
 		return false
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
 	return !strings.ContainsFunc(host, func(r rune) bool {
-		return r <= ' ' || r == 0x7f || strings.ContainsRune(`:%/\[]@<>"^{|}`+"`", r)
+		return strings.ContainsRune(`:%/\[]@<>"^{|}`+"`", r)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 func mustParse(tb testing.TB, s string) Endpoint {
@@ -37,6 +38,7 @@ func TestParseEndpoint(t *testing.T) {
 		"http://[::1]:8080/v1":           "http://[::1]:8080",
 		"http://[fe80::1%25eth0]:8080":   "http://[fe80::1%25eth0]:8080",
 		"http://127.0.0.1:11434":         "http://127.0.0.1:11434",
+		"http://bücher.example":          "http://bücher.example",
 		"https://gw.example/v1beta/open": "https://gw.example/v1beta/open",
 	} {
 		ep, err := ParseEndpoint(in)
@@ -45,12 +47,13 @@ func TestParseEndpoint(t *testing.T) {
 		}
 	}
 	for _, in := range []string{
-		"", "h.example", "h.example:1234", "localhost:11434", "ftp://h.example", "file:///etc/passwd", "unix:/run/x",
+		"", "h.example", "h.example:1234", "localhost:11434", "ftp://h.example", "ws://h.example", "file:///etc/passwd", "unix:/run/x",
 		"http://", "http:///v1", "http://:8080", "http:h.example", "//h.example",
 		"http://u@h.example", "http://u:secret@h.example", "http://@h.example", "http://h.example?key=secret", "http://h.example/?",
 		"http://h.example#x", "http://h.example/#", "http://h.example:0", "http://h.example:65536", "http://h.example:x",
 		"http://h.example/../v1", "http://h.example/x/./y", "http://h.example/%2e%2e/v1", "http://h exa", "http://h.example/%zz",
-		"http://" + strings.Repeat("a", 254),
+		"http://" + strings.Repeat("a", 254), "http://h\u200b.example", "http://h\u202e.example", "http://h\u0085.example", "http://h\u00a0x",
+		"http://[fe80::1%25a%20b]:8080", "http://h\xff.example",
 	} {
 		ep, err := ParseEndpoint(in)
 		if err == nil || !ep.IsZero() {
@@ -84,6 +87,9 @@ func TestEndpointNames(t *testing.T) {
 		{"http://localhost.example.org", "localhost.example.org:80", "http://localhost.example.org:80", reachPublic},
 		{"http://nas:8000", "nas:8000", "http://nas:8000", reachName},
 		{"http://nas.local:8000", "nas.local:8000", "http://nas.local:8000", reachName},
+		{"http://nas.internal", "nas.internal:80", "http://nas.internal:80", reachName},
+		{"http://nas.home.arpa", "nas.home.arpa:80", "http://nas.home.arpa:80", reachName},
+		{"http://nas.lan", "nas.lan:80", "http://nas.lan:80", reachName},
 		{"http://mylocal:8000", "mylocal:8000", "http://mylocal:8000", reachName},
 	}
 	for _, test := range tests {
@@ -147,7 +153,7 @@ func TestPresets(t *testing.T) {
 }
 
 func FuzzParseEndpoint(f *testing.F) {
-	for _, s := range []string{"http://h:1/v1", "https://[::1]/x/v1//", "http://localhost", "http://h/%2e", "http://[fe80::1%25a]:1", "http://h//"} {
+	for _, s := range []string{"http://h:1/v1", "https://[::1]/x/v1//", "http://localhost", "http://h/%2e", "http://[fe80::1%25a%20b]:1", "http://h\u200b", "http://[fe80::1%25a]:1", "http://h//"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -166,7 +172,7 @@ func FuzzParseEndpoint(f *testing.F) {
 		if !strings.HasSuffix(u.EscapedPath(), "/v1/models/%2E%2E") {
 			t.Errorf("%q: path %q", s, u.EscapedPath())
 		}
-		if strings.ContainsAny(ep.String(), "/@?# \n") {
+		if strings.ContainsAny(ep.String(), "/@?# ") || strings.ContainsFunc(ep.String(), func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Errorf("%q is shown as %q", s, ep)
 		}
 	})

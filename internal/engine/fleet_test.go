@@ -70,3 +70,25 @@ func TestFleet(t *testing.T) {
 		}
 	})
 }
+
+// A list that an engine gives, however odd its entries are, is one that the
+// registry takes: one entry of no use hides none of the others.
+func TestOddEntriesHideNoOthers(t *testing.T) {
+	entries := []string{
+		`{}`, `null`, `7`, `""`, `" "`, `{"id":""}`, `{"id":" "}`, `{"id":"\t"}`, `{"id":"\u00a0"}`, `{"id":"\u2028\u3000"}`,
+		`{"id":null}`, `{"id":["m"]}`, `{"name":" "}`, `{"id":" ","name":"Blank"}`, `{"id":"odd","name":"\u2003"}`,
+		`{"id":"odd"}`, `{"id":"odd","name":"Twice"}`, `{"id":"a\ud800"}`, `{"id":"a\u200bb"}`,
+	}
+	e, srv := start(t, nil, Custom, nil)
+	var registry catalog.Registry
+	if _, err := registry.Register(e, "lab"); err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range append(entries, strings.Join(entries, ",")) {
+		srv.Fault("/v1/models", enginetest.Body(`{"data":[`+entry+`,{"id":"good"}]}`))
+		models, err := registry.Models(t.Context(), "lab")
+		if err != nil || len(models) == 0 || models[len(models)-1].ID != "good" {
+			t.Errorf("beside %s: %v, %v", entry, models, err)
+		}
+	}
+}

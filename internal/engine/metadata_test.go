@@ -38,7 +38,7 @@ func TestHandshakeLimit(t *testing.T) {
 			if took := time.Since(begin); took != HandshakeLimit || err != nil {
 				t.Errorf("took %v, %v", took, err)
 			}
-			if info.Window.Tokens != 0 || len(info.Notes) != 1 || !strings.Contains(info.Notes[0], "within 2 s") {
+			if info.Window.Tokens != 0 || !info.Unlearned || len(info.Notes) != 1 || !strings.Contains(info.Notes[0], "within 2 s") {
 				t.Errorf("info %+v", info)
 			}
 		})
@@ -77,6 +77,42 @@ func TestHandshakeLimit(t *testing.T) {
 		if took := time.Since(begin); took != HandshakeLimit {
 			t.Errorf("took %v", took)
 		}
+	})
+}
+
+// A person who asks about a model waits for one handshake, and hears why an
+// engine that gives no list gives none.
+func TestExamine(t *testing.T) {
+	bubble(t, "slow list, silent metadata", func(t *testing.T) {
+		e, srv := startInMemory(t, &enginetest.Options{Preset: enginetest.LlamaCpp}, LlamaCpp, nil)
+		srv.Fault("/v1/models", enginetest.Fault{Wait: HandshakeLimit - time.Nanosecond})
+		srv.Fault("/props", enginetest.Fault{Hang: true})
+		begin := time.Now()
+		info, err := e.Examine(t.Context(), target("brook-7b"))
+		if took := time.Since(begin); took != HandshakeLimit || err != nil || info.Unlearned || len(info.Notes) != 1 {
+			t.Errorf("took %v: %+v, %v", took, info, err)
+		}
+		checkAsked(t, srv, "GET /v1/models", "GET /props?model=brook-7b&autoload=false")
+	})
+	bubble(t, "no list", func(t *testing.T) {
+		e, srv := startInMemory(t, nil, Custom, nil)
+		srv.Fault("", enginetest.Loading())
+		info, err := e.Examine(t.Context(), target("m"))
+		checkError(t, err, llm.CodeServer, "503: still loading")
+		if !info.Unlearned || info.ID != "m" {
+			t.Errorf("%+v", info)
+		}
+		checkAsked(t, srv, "GET /v1/models")
+	})
+	bubble(t, "cancelled", func(t *testing.T) {
+		e, srv := startInMemory(t, nil, Custom, nil)
+		srv.Fault("/v1/models/m", enginetest.Fault{Hang: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := e.Examine(ctx, target("m"))
+		checkError(t, err, llm.CodeTimeout, "in time")
+		_, err = e.Examine(t.Context(), llm.Target{Provider: "x", Model: "m"})
+		checkError(t, err, llm.CodeNoAdapter, "")
 	})
 }
 
@@ -167,6 +203,30 @@ func TestBodyBounds(t *testing.T) {
 	}
 }
 
+// An excess ends the wait at once, as soon as it is declared or has come: the
+// engine sends no more here until it is left.
+func TestExcessEndsTheReading(t *testing.T) {
+	for name, fault := range map[string]enginetest.Fault{
+		"declared": {PadDeclared: probe.MaxLargeDocument + 1, Stall: true},
+		"real":     {Pad: 2 * (probe.MaxLargeDocument + 1), Stall: true, Chunked: true},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			e, srv := startInMemory(t, nil, Custom, nil)
+			srv.Fault("/v1/models", fault)
+			begin := time.Now()
+			_, err := e.Models(t.Context(), "lab")
+			checkError(t, err, llm.CodeMalformedResponse, "larger than 1024 KiB")
+			if took := time.Since(begin); took > 0 {
+				t.Errorf("took %v", took)
+			}
+			synctest.Wait()
+			if srv.Connections() != 0 {
+				t.Errorf("%d connections", srv.Connections())
+			}
+		})
+	}
+}
+
 // Only status 200 is evidence, and nothing else makes an engine unusable.
 func TestOnly200IsEvidence(t *testing.T) {
 	for _, status := range []int{201, 203, 206, 204, 301, 302, 304, 400, 401, 403, 404, 405, 500, 502, 503} {
@@ -210,6 +270,15 @@ func TestMetadataRedirects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A redirect that brings user information would have it sent as a key.
+func TestRedirectWithUserInformation(t *testing.T) {
+	e, srv := start(t, nil, Custom, nil)
+	srv.Fault("/v1/models", enginetest.Redirect(http.StatusFound, strings.Replace(srv.URL, "://", "://me:hush@", 1)+"/hop"))
+	_, err := e.Models(t.Context(), "lab")
+	checkError(t, err, "HTTP_302", "redirects to somewhere else")
+	checkAsked(t, srv, "GET /v1/models")
 }
 
 // A key never reaches another origin, whoever asks for it.

@@ -94,8 +94,8 @@ func (e *Engine) failure(parent, ctx context.Context, ep Endpoint, err error) *l
 	}
 	op, ok := errors.AsType[*net.OpError](err)
 	return &llm.Error{
-		Code: llm.CodeTransport, Message: fmt.Sprintf("%s: %s", ep, reason(err)), Cause: err,
-		Unreached: ok && op.Op == "dial",
+		Code: llm.CodeTransport, Message: fmt.Sprintf("%s: %s%s", ep, reason(err), e.byProxy(ctx, ep)), Cause: err,
+		Unreached: ok && (op.Op == "dial" || op.Op == "proxyconnect"), // net/http's name for a dial of a proxy
 	}
 }
 

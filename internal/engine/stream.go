@@ -149,6 +149,11 @@ func (e *Engine) through(ctx context.Context, ep Endpoint, status int) string {
 	if status != http.StatusBadGateway && status != http.StatusGatewayTimeout && status != http.StatusProxyAuthRequired {
 		return ""
 	}
+	return e.byProxy(ctx, ep)
+}
+
+// byProxy names the proxy of an endpoint, empty for none.
+func (e *Engine) byProxy(ctx context.Context, ep Endpoint) string {
 	req, err := e.newRequest(ctx, ep, http.MethodGet, "/", nil)
 	if err != nil {
 		return ""

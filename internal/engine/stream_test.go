@@ -398,6 +398,43 @@ func TestTLS(t *testing.T) {
 	checkError(t, collect(t, wrong, t.Context(), request("m", "hello")).err, llm.CodeTransport, "does not speak TLS there, try http")
 }
 
+// A proxy that cannot be had is named: it is not the engine that refuses.
+func TestProxyIsAway(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden) // to a CONNECT
+	}))
+	defer refusing.Close()
+	for _, test := range []struct {
+		proxy, engine, part string
+		unreached           bool
+	}{
+		{address, "http://192.0.2.1:8000", "192.0.2.1:8000: connection refused (through the proxy " + address + ")", true},
+		{address, "https://llm.example", "llm.example:443: connection refused (through the proxy " + address + ")", true},
+		{refusing.Listener.Addr().String(), "https://llm.example", "(through the proxy " + refusing.Listener.Addr().String() + ")", false},
+		{address, "http://127.0.0.1:1", "local:1: connection refused", true},
+	} {
+		through := &url.URL{Scheme: "http", User: url.UserPassword("me", "hush"), Host: test.proxy}
+		e := New("lab", mustParse(t, test.engine), Custom, &Options{Proxy: http.ProxyURL(through), Limits: Limits{Handshake: realHandshake}})
+		t.Cleanup(e.Close)
+		_, err := e.Models(t.Context(), "lab")
+		checkError(t, err, llm.CodeTransport, test.part)
+		r := collect(t, e, t.Context(), request("m", "hello"))
+		checkError(t, r.err, llm.CodeTransport, test.part)
+		if r.err.Unreached != test.unreached || strings.Contains(r.err.Message+err.Error(), "hush") {
+			t.Errorf("%+v", r.err)
+		}
+		if local := strings.HasPrefix(test.part, "local:"); local != !strings.Contains(err.Error(), "proxy") {
+			t.Error(err)
+		}
+	}
+}
+
 // A proxy is used for other machines only, and named when it answers itself.
 func TestProxy(t *testing.T) {
 	var asked []string

@@ -31,8 +31,8 @@ type Entry struct {
 
 // DecodeModels reads the answer to GET /v1/models: an object with an array data
 // (or, without it, models), an array alone, or null for an empty list. Entries
-// without a usable id, of at most [MaxModelIDBytes] and free of control and
-// format characters, are left out; of two with one id the first stays. A body
+// without a usable id, not blank, of at most [MaxModelIDBytes] and free of control
+// and format characters, are left out; of two with one id the first stays. A body
 // of another shape is a MALFORMED_RESPONSE.
 func DecodeModels(body []byte) (*Catalogue, error) {
 	doc, bad := parseDocument(bytes.TrimPrefix(body, byteOrderMark))
@@ -128,7 +128,7 @@ func notChat(typ string) bool {
 }
 
 func usableID(id string) bool {
-	if id == "" || len(id) > MaxModelIDBytes || !utf8.ValidString(id) || strings.ContainsRune(id, utf8.RuneError) {
+	if strings.TrimSpace(id) == "" || len(id) > MaxModelIDBytes || !utf8.ValidString(id) || strings.ContainsRune(id, utf8.RuneError) {
 		return false
 	}
 	return !strings.ContainsFunc(id, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) })

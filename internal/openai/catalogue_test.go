@@ -20,6 +20,7 @@ func TestDecodeModels(t *testing.T) {
 		{"models of null", `{"models":null}`, ""},
 		{"nothing", `{"data":[]}`, ""},
 		{"unusable entries", `{"data":[{"id":""},{"id":7},{"id":null},{},null,5,[],{"id":"a\nb"},{"id":"a\u200bb"},{"id":"a\ud800"},{"id":"good"}]}`, "good|good|"},
+		{"blank ids", `{"data":[{"id":" "},{"id":"\u00a0\u3000"},{"id":"\u2028","name":"Line"},"\u2003",{"id":" good "}]}`, " good | good |"},
 		{"duplicates", `{"data":[{"id":"a","owned_by":"x"},{"id":"b"},{"id":"a","owned_by":"y"}]}`, "a|a|x b|b|"},
 		{"names differ in case", `{"Data":[{"id":"no"}],"data":[{"ID":"no","id":"yes","Owned_By":"no"}]}`, "yes|yes|"},
 		{"no chat models", `{"data":[{"id":"a","type":"embeddings"},{"id":"b","type":"llm"},{"id":"c","model_type":"Reranker"},{"id":"embed-d"},{"id":"e","mode":"chat"},{"id":"f","type":["embedding"]}]}`,

@@ -177,6 +177,7 @@ func FuzzDecodeModels(f *testing.F) {
 	f.Add([]byte(`{"data":[{"id":"a","type":"llm"}]}`))
 	f.Add([]byte(`[{"name":"a"},"b",null]`))
 	f.Add([]byte(`{"models":null}`))
+	f.Add([]byte(`{"data":[{"id":" "},{"id":"\u00a0","name":"\u3000"},{"id":"a","name":"\u2028"}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c, err := DecodeModels(body)
 		if err != nil {
@@ -187,7 +188,7 @@ func FuzzDecodeModels(f *testing.F) {
 		}
 		seen := map[string]bool{}
 		for _, e := range c.Entries {
-			if e.ID == "" || e.Name == "" || len(e.ID) > MaxModelIDBytes || seen[e.ID] || !json.Valid(e.Raw) {
+			if strings.TrimSpace(e.ID) == "" || strings.TrimSpace(e.Name) == "" || len(e.ID) > MaxModelIDBytes || seen[e.ID] || !json.Valid(e.Raw) {
 				t.Fatalf("entry %+v", e)
 			}
 			seen[e.ID] = true

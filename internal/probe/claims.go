@@ -52,7 +52,7 @@ type reader struct {
 }
 
 func (r *reader) evidence(field string, value json.RawMessage) llm.Evidence {
-	return llm.Evidence{Endpoint: r.endpoint, Field: r.prefix + field, Value: shown(value)}
+	return llm.Evidence{Endpoint: r.endpoint, Field: short(r.prefix + field), Value: shown(value)}
 }
 
 // boolean claims by a JSON boolean at a dotted path.
@@ -90,6 +90,16 @@ func (r *reader) effortList(path string) {
 	if values, exact := r.object.words(path); exact {
 		r.values = append(r.values, effortValues{values, r.evidence(path, r.object.at(path))})
 	}
+}
+
+// withEvidence adds evidence that is not there yet: one field may speak twice.
+func withEvidence(evidence []llm.Evidence, more ...llm.Evidence) []llm.Evidence {
+	for _, e := range more {
+		if !slices.Contains(evidence, e) {
+			evidence = append(evidence, e)
+		}
+	}
+	return evidence
 }
 
 func quoted(s string) json.RawMessage {
@@ -132,9 +142,7 @@ var defaultEfforts = []string{"low", "medium", "high"}
 func (c *claims) effort() llm.EffortField {
 	f := llm.EffortField{Advertised: len(c.advertised) > 0, Evidence: slices.Clone(c.advertised)}
 	for _, list := range c.values {
-		if !slices.Contains(f.Evidence, list.evidence) { // one field may say both
-			f.Evidence = append(f.Evidence, list.evidence)
-		}
+		f.Evidence = withEvidence(f.Evidence, list.evidence)
 	}
 	if !f.Advertised {
 		return f
@@ -159,10 +167,11 @@ func (c *claims) effort() llm.EffortField {
 	return f
 }
 
-// smallest gives the least of the sizes, 0 for none, and everything said.
+// smallest gives the least of the sizes, 0 for none, and everything said, each
+// once.
 func smallest(sizes []size) (tokens int, evidence []llm.Evidence) {
 	for _, s := range sizes {
-		evidence = append(evidence, s.evidence)
+		evidence = withEvidence(evidence, s.evidence)
 		if tokens == 0 || s.tokens < tokens {
 			tokens = s.tokens
 		}

@@ -13,7 +13,7 @@ import (
 // "no limit"; no real window comes near this one.
 const maxTokens = math.MaxInt32
 
-// maxValue bounds the JSON that is kept as evidence, in bytes.
+// maxValue bounds each text of the engine's that is kept as evidence, in bytes.
 const maxValue = 160
 
 // object is a JSON object whose members are looked up by exact name. The nil
@@ -129,7 +129,15 @@ func shown(raw json.RawMessage) string {
 	if json.Compact(&b, raw) != nil {
 		return ""
 	}
-	s := b.String()
+	return short(b.String())
+}
+
+// named is a name of the engine's in a note: quoted, since it may hold anything,
+// and cut.
+func named(name string) string { return strconv.Quote(short(name)) }
+
+// short cuts a text between characters.
+func short(s string) string {
 	if len(s) <= maxValue {
 		return s
 	}

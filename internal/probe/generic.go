@@ -23,14 +23,19 @@ var (
 // toolNames are the names of the tool capability, in an object or a list.
 var toolNames = []string{"tools", "tool_calling", "function_calling"}
 
-// generic reads an entry of the OpenAI API.
-func (r *reader) generic() {
+// windows reads the sizes of an entry's window.
+func (r *reader) windows() {
 	for _, f := range effectiveFields {
 		r.tokens(&r.effective, f)
 	}
 	for _, f := range declaredFields {
 		r.tokens(&r.declared, f)
 	}
+}
+
+// generic reads an entry of the OpenAI API.
+func (r *reader) generic() {
+	r.windows()
 	for _, f := range outputFields {
 		r.tokens(&r.output, f)
 	}

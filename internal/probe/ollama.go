@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/drover-dev/drover/internal/llm"
 )
@@ -69,7 +70,7 @@ func (r *reader) trainedWindow() *size {
 	var least *size
 	for name, raw := range info {
 		n, ok := tokens(raw)
-		if !ok || !strings.HasSuffix(name, ".context_length") {
+		if !ok || !strings.HasSuffix(name, ".context_length") || strings.ContainsFunc(name, unprintable) {
 			continue
 		}
 		s := &size{n, r.evidence("model_info."+name, raw)}
@@ -82,6 +83,9 @@ func (r *reader) trainedWindow() *size {
 	}
 	return least
 }
+
+// unprintable reports whether a character could break a line of evidence apart.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 // numCtx reads num_ctx from the parameters of a Modelfile: lines of a name,
 // blanks and a value.
@@ -115,7 +119,7 @@ func (c *claims) ollamaWindow(model string, show, running object, trained, confi
 		// The weights were loaded under another name. A request for this one
 		// makes Ollama load them again when this one asks for another size.
 		name, _ := word(runner["name"])
-		c.note("window of the only loaded model, " + name + ", which may share its weights")
+		c.note("window of the only loaded model, " + named(name) + ", which may share its weights")
 		for _, s := range []*size{configured, trained} {
 			if s != nil {
 				c.effective = append(c.effective, *s)

@@ -51,11 +51,29 @@ func Resolve(in Input) Result {
 			c.tools = withoutFunctionCalling(c.tools)
 		}
 		if entry.ID != in.Model && in.Adapter == Generic {
-			c.note(fmt.Sprintf("described by %q, the only model that the engine lists", entry.ID))
+			c.note(fmt.Sprintf("described by %s, the only model that the engine lists", named(entry.ID)))
 		}
 	}
 	c.documents(in)
+	if in.Adapter == Generic && entry != nil {
+		c.parentWindow(entry, in.Catalogue)
+	}
 	return Result{Capabilities: c.capabilities(), Window: c.window(assume), Notes: c.notes}
+}
+
+// parentWindow reads the window of an adapter (LoRA) that has none of its own.
+// vLLM lists it with the model below it as its parent, whose window it has.
+func (c *claims) parentWindow(entry *openai.Entry, catalogue *openai.Catalogue) {
+	parent, ok := word(parse(entry.Raw)["parent"])
+	if !ok || parent == entry.ID || len(c.effective)+len(c.declared) > 0 {
+		return
+	}
+	for _, e := range catalogue.Entries {
+		if e.ID == parent {
+			r := &reader{claims: c, endpoint: endpointCatalogue, prefix: "data[" + named(parent) + "].", object: parse(e.Raw)}
+			r.windows()
+		}
+	}
 }
 
 // documents reads the answers that the adapter asked for.
@@ -105,7 +123,7 @@ func (c *claims) window(assume bool) llm.Window {
 	settled, settledBy := smallest(c.settled)
 	declared, declaredBy := smallest(c.declared)
 	w := llm.Window{Declared: declared}
-	w.Evidence = append(append(evidence, settledBy...), declaredBy...)
+	w.Evidence = withEvidence(withEvidence(evidence, settledBy...), declaredBy...)
 	switch {
 	case effective > 0:
 		w.Tokens, w.Source = effective, llm.Effective

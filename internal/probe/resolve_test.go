@@ -60,6 +60,7 @@ func (w want) check(t *testing.T, r Result) {
 	if r.Window.Tokens > 0 && len(r.Window.Evidence) == 0 {
 		t.Error("a window without evidence")
 	}
+	checkShown(t, &r)
 	for _, f := range []llm.Fact{c.Tools, c.Vision, c.Reasoning} {
 		if f.Support != llm.Unknown && len(f.Evidence) == 0 {
 			t.Error("a fact without evidence")
@@ -117,6 +118,8 @@ func TestGenericFields(t *testing.T) {
 		"effort alone": {`{"id":"m","supported_parameters":["reasoning_effort"]}`, want{advertised: true, efforts: "low medium high"}},
 		"effort values": {`{"id":"m","supported_parameters":["reasoning_effort"],"reasoning_effort_values":["max","low"]}`,
 			want{advertised: true, efforts: "low max"}},
+		"effort twice": {`{"id":"m","supported_parameters":["reasoning_effort"],"reasoning_effort_values":["low","low"]}`,
+			want{advertised: true, efforts: "low"}},
 		"effort levels": {`{"id":"m","supported_parameters":["reasoning_effort"],"reasoning_effort_levels":["xhigh"]}`,
 			want{advertised: true, efforts: "xhigh"}},
 		"effort intersection": {`{"id":"m","supported_parameters":["reasoning_effort"],"supported_reasoning_efforts":["low","high"],"reasoning":{"allowed_options":["high","max"]}}`,
@@ -237,6 +240,7 @@ func TestOllama(t *testing.T) {
 		"not loaded":       {"brook", show(info), `{"models":[]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed, note: "not loaded"}},
 		"no ps":            {"brook", show(info), ``, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"no show":          {"brook", ``, running("brook:latest", "700"), want{tokens: 700, source: llm.Effective}},
+		"no show, other":   {"brook", ``, running("creek:latest", "700"), want{}},
 		"other name":       {"brook", show(info), running("creek:latest", "8192"), want{tokens: 8192, declared: 262144, source: llm.Effective, note: "creek:latest"}},
 		"other name, ctx":  {"brook", show(info + `,"parameters":"num_ctx 512"`), running("creek:latest", "8192"), want{tokens: 512, declared: 262144, source: llm.Effective}},
 		"other digest":     {"brook", show(info + `,"digest":"d1"`), running("creek:latest", "8192"), want{tokens: 8192, declared: 262144, source: llm.Effective}},
@@ -244,6 +248,8 @@ func TestOllama(t *testing.T) {
 		"two runners":      {"brook", show(info), `{"models":[{"name":"a","context_length":1000},{"name":"b","context_length":2000}]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"runner, no size":  {"brook", show(info), `{"models":[{"name":"brook:latest","size":1}]}`, want{tokens: 4096, declared: 262144, source: llm.Assumed}},
 		"automatic":        {"brook", show(`"model_info":{"general.architecture":"acme","acme.context_length":-1}`), ``, want{}},
+		"own architecture": {"brook", show(`"model_info":{"general.architecture":"acme","acme.context_length":900,"clip.context_length":77}`), ``, want{tokens: 900, declared: 900, source: llm.Assumed}},
+		"odd member":       {"brook", show(`"model_info":{"a\ntools supported.context_length":900}`), ``, want{}},
 		"any architecture": {"brook", show(`"model_info":{"b.context_length":900,"a.context_length":800}`), ``, want{tokens: 800, declared: 800, source: llm.Assumed}},
 
 		"all": {"brook", show(`"capabilities":["completion","tools","vision","thinking"]`), ``,
@@ -289,6 +295,7 @@ func TestLlamaCpp(t *testing.T) {
 			want{tokens: 4096, declared: 32768, source: llm.Assumed, vision: yes}},
 		"not loaded, slots": {`{"id":"m","status":{"value":"unloaded","args":["-c","4096","-np","4"]}}`, ``,
 			want{tokens: 1024, declared: 1024, source: llm.Assumed}},
+		"router, another":     {`{"id":"x","status":{"value":"loaded"},"meta":{"n_ctx":1024}}`, ``, want{}},
 		"not loaded, silent":  {`{"id":"m","status":{"value":"unloaded"}}`, ``, want{}},
 		"loaded by router":    {`{"id":"m","status":{"value":"loaded","args":["-c","512"]},"meta":{"n_ctx":1024}}`, props(``), want{tokens: 1024, source: llm.Effective, vision: no}},
 		"alias":               {`{"id":"file.gguf","aliases":["m"],"meta":{"n_ctx":1024}}`, ``, want{tokens: 1024, source: llm.Effective}},
@@ -398,6 +405,7 @@ func TestIdentify(t *testing.T) {
 		{"", []string{`{"id":"m","owned_by":"tabbyAPI"}`}, "tabbyapi"},
 		{"", []string{`{"id":"m","owned_by":"library"}`}, KindUnknown},
 		{"", []string{`{"id":"m","owned_by":"library"}`, `{"id":"vllm/m","owned_by":"vllm"}`}, KindUnknown},
+		{"", []string{`{"id":"vllm/m","owned_by":"vllm"}`, `{"id":"m","owned_by":"library"}`}, KindUnknown},
 		{"", []string{`{"id":"m"}`}, KindUnknown},
 		{"", nil, KindUnknown},
 	}
@@ -440,4 +448,47 @@ func TestNamesNeverDecide(t *testing.T) {
 			t.Errorf("%s: %s", name, b)
 		}
 	}
+}
+
+// What an engine calls its models is quoted in a note and cut, and a size that
+// counts in two ways stands in the evidence once.
+func TestNamesInNotes(t *testing.T) {
+	ps := `{"models":[{"name":"creek\u001b[31m\nnote: all is well ` + strings.Repeat("é", 200) + `","context_length":8192}]}`
+	r := Resolve(Input{Adapter: Ollama, Model: "brook", Documents: []Document{
+		{endpointShow, []byte(`{"model_info":{"general.architecture":"acme","acme.context_length":262144},"parameters":"num_ctx 512"}`)},
+		{endpointRunning, []byte(ps)},
+	}})
+	if len(r.Notes) != 1 || !strings.HasPrefix(r.Notes[0], `window of the only loaded model, "creek\x1b[31m\nnote: all is well é`) ||
+		!strings.HasSuffix(r.Notes[0], `…", which may share its weights`) {
+		t.Errorf("notes %q", r.Notes)
+	}
+	want := []llm.Evidence{
+		{Endpoint: endpointRunning, Field: "models[].context_length", Value: "8192"},
+		{Endpoint: endpointShow, Field: "parameters.num_ctx", Value: "512"},
+		{Endpoint: endpointShow, Field: "model_info.acme.context_length", Value: "262144"},
+	}
+	if !slices.Equal(r.Window.Evidence, want) {
+		t.Errorf("evidence %q", r.Window.Evidence)
+	}
+	checkShown(t, &r)
+}
+
+// vLLM tells the window of an adapter (LoRA) at the model below it.
+func TestParentsWindow(t *testing.T) {
+	list := listOf(t, `{"id":"brook","parent":null,"max_model_len":32768,"supports_tools":true}`,
+		`{"id":"lora","parent":"brook","max_model_len":null}`, `{"id":"own","parent":"brook","max_model_len":512}`,
+		`{"id":"orphan","parent":"gone"}`, `{"id":"second","parent":"lora"}`, `{"id":"self","parent":"self"}`, `{"id":"odd","parent":7}`)
+	for model, want := range map[string]want{
+		"lora": {tokens: 32768, source: llm.Effective}, "own": {tokens: 512, source: llm.Effective},
+		"orphan": {}, "second": {}, "self": {}, "odd": {},
+	} {
+		t.Run(model, func(t *testing.T) { want.check(t, Resolve(Input{Model: model, Catalogue: list})) })
+	}
+	r := Resolve(Input{Model: "lora", Catalogue: list})
+	if want := []llm.Evidence{{Endpoint: "GET /v1/models", Field: `data["brook"].max_model_len`, Value: "32768"}}; !slices.Equal(r.Window.Evidence, want) {
+		t.Errorf("evidence %q", r.Window.Evidence)
+	}
+	own := Document{endpointModel, []byte(`{"id":"lora","max_model_len":1024}`)}
+	want{tokens: 1024, source: llm.Effective}.check(t, Resolve(Input{Model: "lora", Catalogue: list, Documents: []Document{own}}))
+	want{}.check(t, Resolve(Input{Adapter: LMStudio, Model: "lora", Catalogue: list}))
 }

@@ -30,6 +30,8 @@ type Fault struct {
 	// Stall sends half the body, then nothing until the client leaves. Break
 	// sends half the body and ends the connection.
 	Stall, Break bool
+	// Chunked declares no length where a fault would.
+	Chunked bool
 }
 
 // Faults by what they look like.
@@ -147,7 +149,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, out reply, f *F
 	if n := max(f.Pad, f.PadDeclared); len(out.body) < n {
 		out.body += strings.Repeat(" ", n-len(out.body))
 	}
-	if f.Dribble > 0 || f.Stall || f.Break || f.PadDeclared > 0 {
+	if !f.Chunked && (f.Dribble > 0 || f.Stall || f.Break || f.PadDeclared > 0) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(out.body)))
 	}
 	w.WriteHeader(out.status)

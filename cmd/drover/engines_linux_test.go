@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drover-dev/drover/internal/config"
+	"github.com/drover-dev/drover/internal/llm"
+)
+
+// A key that does not come, from a keyring that is locked or a pipe that nobody
+// writes to, does not hold up a list: it ends with its context or its limit.
+func TestListsDoNotWaitForKeys(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "key")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := &config.Config{Engines: []config.Engine{
+		{Name: "locked", Preset: "custom", URL: "http://127.0.0.1:1", Key: "file:" + pipe},
+	}}
+	a := &app{stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.DiscardHandler)}
+	defer a.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if rows := a.engineRows(ctx, cfg); rows[0].err == nil {
+		t.Errorf("%+v", rows[0])
+	}
+	_, err := credential(t.Context(), "file:"+pipe, 10*time.Millisecond)
+	if llm.CodeOf(err) != llm.CodeMissingCredential || !strings.Contains(err.Error(), pipe+" gave no key within 10ms") {
+		t.Error(err)
+	}
+	if _, err := credential(ctx, "file:"+pipe, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
