@@ -3,6 +3,7 @@ package budget
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -252,6 +253,9 @@ func TestPreviousIsValidForTheSameHead(t *testing.T) {
 		{"first turn inside an exchange", func(in *Input) { in.Previous.Shape.FirstTurn = 1 }, false},
 		{"excerpt out of range", func(in *Input) { in.Previous.Shape.Excerpts = []Excerpt{{Turn: 99}} }, false},
 		{"excerpt of more than there is", func(in *Input) { in.Previous.Shape.Excerpts = []Excerpt{{Turn: 2, Head: 99}} }, false},
+		{"excerpt of more than can be counted", func(in *Input) {
+			in.Previous.Shape.Excerpts = []Excerpt{{Turn: 2, Head: math.MaxInt, Tail: math.MaxInt}}
+		}, false},
 		{"image out of range", func(in *Input) { in.Previous.Shape.OmittedImages = []ImageRef{{Turn: 2, Image: 1}} }, false},
 		{"group that is none", func(in *Input) { in.Previous.Shape.LeftOut = []Range{{2, 3}} }, false},
 	} {
