@@ -124,6 +124,32 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A lower effort is named only where one makes room: not at the least, not where
+// half of the window bounds the output at any effort, and not for a fixed output.
+func TestEffortIsNamedWhereItHelps(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		window, output int
+		effort         llm.Effort
+		want           bool
+	}{
+		{"it helps", 8192, 0, llm.Climb, true},
+		{"the least", 2600, 0, llm.Graze, false},
+		{"half of the window", 2048, 0, llm.Summit, false},
+		{"a fixed output", 8192, 4096, llm.Climb, false},
+	} {
+		in := window(c.window, llm.UserText("hello"))
+		in.System, in.RequestedOutput, in.Snapshot.Effort = prose(30_000), c.output, c.effort
+		e := mustOverflow(t, Policy2(), in, SystemAndToolSchemas)
+		if 2*e.Report.OutputReserve <= e.Report.InputBudget {
+			t.Fatalf("%s: the output is small: %+v", c.name, e.Report)
+		}
+		if got := strings.Contains(e.Suggestion, "lower the effort"); got != c.want {
+			t.Errorf("%s: %s", c.name, e.Suggestion)
+		}
+	}
+}
+
 // A total that equals the budget fits; one token more does not.
 func TestTotalEqualToTheBudgetFits(t *testing.T) {
 	for _, p := range []*Policy{Policy1(), Policy2()} {
