@@ -322,3 +322,17 @@ func TestAnOpaqueCountProvesNothing(t *testing.T) {
 		t.Errorf("provable minimum %d", least)
 	}
 }
+
+// Nor is what it counted with a picture, once it is not sent pictures any more.
+func TestACountWithAPictureProvesNothing(t *testing.T) {
+	first := llm.UserText("what is this?")
+	first.Parts = append(first.Parts, &llm.Image{Width: 640, Height: 480, SHA256: "00"})
+	in := window(32768, first)
+	in.Previous = mustMake(t, Policy2(), in).Next(llm.Usage{PromptTokens: 900})
+	in.Messages = append(in.Messages, llm.AssistantText("a herd"), llm.UserText("where?"))
+	in.Snapshot.Refusals = llm.Refusals{llm.RefusedImages}
+	plan := mustMake(t, Policy2(), in)
+	if least := plan.ProvableMinimum(); least >= 900 || plan.Report.Anchor != nil {
+		t.Errorf("provable minimum %d, %+v", least, plan.Report)
+	}
+}
