@@ -240,17 +240,17 @@ func TestHugeResultIsNeverSentWhole(t *testing.T) {
 
 func TestProvableMinimum(t *testing.T) {
 	in := window(8192, llm.UserText("one two three"), llm.AssistantText("four-five: 6 sev7en"))
-	in.System = "zero"
+	in.System = "zero and"
 	in.Messages = append(in.Messages, llm.UserText("nine"))
 	first := mustMake(t, Policy2(), in)
-	if got := first.ProvableMinimum(); got != 9/2 {
-		t.Errorf("minimum %d of nine words", got)
+	if got := first.ProvableMinimum(); got != 10/2 {
+		t.Errorf("minimum %d of ten words", got)
 	}
 	in.Messages = append(in.Messages, llm.AssistantText("ten"), llm.UserText("eleven"))
 	for _, c := range []struct {
 		usage llm.Usage
 		want  int
-	}{{llm.Usage{PromptTokens: 70}, 70}, {llm.Usage{PromptTokens: 70, Estimated: true}, 5}, {llm.Usage{}, 5}, {llm.Usage{PromptTokens: 2}, 5}} {
+	}{{llm.Usage{PromptTokens: 70}, 70}, {llm.Usage{PromptTokens: 70, Estimated: true}, 6}, {llm.Usage{}, 6}, {llm.Usage{PromptTokens: 2}, 6}} {
 		in.Previous = first.Next(c.usage)
 		if got := mustMake(t, Policy2(), in).ProvableMinimum(); got != c.want {
 			t.Errorf("after %+v: minimum %d, want %d", c.usage, got, c.want)
