@@ -336,3 +336,20 @@ func TestACountWithAPictureProvesNothing(t *testing.T) {
 		t.Errorf("provable minimum %d, %+v", least, plan.Report)
 	}
 }
+
+// A count without the thoughts that the next effort sends back is no anchor.
+func TestACountWithoutThoughtsIsNoAnchorWithThem(t *testing.T) {
+	thinking := llm.AssistantText("answer")
+	thinking.Reasoning = &llm.Reasoning{Text: prose(2000), Field: "reasoning_content"}
+	in := window(32768, llm.UserText("one"), thinking, llm.UserText("two"))
+	in.Snapshot.Profile, in.Snapshot.Effort = llm.Qwen, llm.Graze
+	in.Previous = mustMake(t, Policy2(), in).Next(llm.Usage{PromptTokens: 150})
+	in.Messages = append(in.Messages, llm.AssistantText("answer"), llm.UserText("three"))
+	if plan := mustMake(t, Policy2(), in); plan.Report.Anchor == nil {
+		t.Error("no anchor at the same effort")
+	}
+	in.Snapshot.Effort = llm.Climb
+	if plan := mustMake(t, Policy2(), in); plan.Report.Anchor != nil || plan.ProvableMinimum() == 150 {
+		t.Errorf("%+v", plan.Report)
+	}
+}

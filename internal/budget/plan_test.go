@@ -150,6 +150,18 @@ func TestEffortIsNamedWhereItHelps(t *testing.T) {
 	}
 }
 
+// A fixed part that equals the budget is not what fails: there is no room for the
+// newest exchange. One token less, and it is.
+func TestFixedPartEqualToTheBudget(t *testing.T) {
+	in := window(4096, llm.UserText("hello"))
+	in.System, in.RequestedOutput = prose(500), 1
+	fixed := mustMake(t, Policy2(), in).Report.BreakdownBefore.Fixed()
+	in.Snapshot.Window.Tokens = fixed + 1 + 256
+	mustOverflow(t, Policy2(), in, NewestExchange)
+	in.Snapshot.Window.Tokens--
+	mustOverflow(t, Policy2(), in, SystemAndToolSchemas)
+}
+
 // A total that equals the budget fits; one token more does not.
 func TestTotalEqualToTheBudgetFits(t *testing.T) {
 	for _, p := range []*Policy{Policy1(), Policy2()} {
