@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/budget"
+	"github.com/drover-dev/drover/internal/history"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/openai"
 )
@@ -58,7 +59,7 @@ func (a *app) plan(ctx context.Context, name string, o *planOptions) error {
 	if o.window < 0 || o.maxTokens < 0 {
 		return usageError("--window and --max-tokens want a positive number of tokens")
 	}
-	in, err := a.planInput(ctx, name)
+	in, lines, err := a.planInput(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -73,6 +74,9 @@ func (a *app) plan(ctx context.Context, name string, o *planOptions) error {
 	}
 	plan, err := budget.Make(s.policy, in)
 	if err != nil {
+		if lines != nil {
+			err = inFile(err, name, lines)
+		}
 		return a.noPlan(err, o)
 	}
 	if o.json {
@@ -86,6 +90,25 @@ func (a *app) plan(ctx context.Context, name string, o *planOptions) error {
 		}{&plan.Report, body})
 	}
 	return printPlan(a.stdout, &plan.Report)
+}
+
+// inFile names the place in a file whose messages are no valid history.
+func inFile(err error, name string, lines []int) error {
+	overflow, _ := errors.AsType[*budget.OverflowError](err)
+	invalid, ok := errors.AsType[*history.InvalidError](err)
+	if !ok || overflow == nil {
+		return err
+	}
+	place := name
+	if invalid.Turn >= 0 && invalid.Turn < len(lines) {
+		place = fmt.Sprintf("%s: line %d", name, lines[invalid.Turn])
+	}
+	mended := *overflow
+	mended.Suggestion = "mend the messages: each call needs one result directly behind it, and a user turn comes first"
+	failure := *overflow.Report.Failure
+	failure.Message, failure.Suggestion = place+": "+failure.Message, mended.Suggestion
+	mended.Report.Failure = &failure
+	return &mended
 }
 
 // noPlan shows the report of a request that cannot be planned.
@@ -114,34 +137,43 @@ func (a *app) noPlan(err error, o *planOptions) error {
 	return &statusError{status: chosen, err: err}
 }
 
-// planInput reads a file, stdin or a session.
-func (a *app) planInput(ctx context.Context, name string) (*budget.Input, error) {
+// planInput reads a file, stdin or a session. Of a file it gives the lines in which
+// its messages begin.
+func (a *app) planInput(ctx context.Context, name string) (*budget.Input, []int, error) {
 	var r io.Reader
 	if name == "-" {
 		r = a.stdin
 	} else {
 		f, err := os.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return a.planSession(name)
+			in, err := a.planSession(name)
+			return in, nil, err
 		}
 		if err != nil {
-			return nil, usageError("%w", err)
+			return nil, nil, usageError("%w", err)
 		}
 		defer f.Close()
 		r = f
 	}
 	data, err := readAll(ctx, r, name, maxPlanInput)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	req, err := openai.DecodeRequest(data)
 	if err != nil {
-		return nil, usageError("%s: %w", name, err)
+		return nil, nil, usageError("%s: %w", name, err)
+	}
+	// Empty turns stand for those that became the system turn, so that turns are
+	// numbered as in the file.
+	lines, joined := openai.MessageLines(data)
+	messages := make([]llm.Message, joined, joined+len(req.Messages))
+	for i := range messages {
+		messages[i].Role = llm.System
 	}
 	return &budget.Input{
 		Snapshot: req.Snapshot, System: req.System, Tools: req.Tools,
-		Messages: req.Messages, RequestedOutput: req.MaxTokens,
-	}, nil
+		Messages: append(messages, req.Messages...), RequestedOutput: req.MaxTokens,
+	}, lines, nil
 }
 
 func (a *app) planSession(id string) (*budget.Input, error) {

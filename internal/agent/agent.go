@@ -274,7 +274,7 @@ func widen(w llm.Window) llm.Window {
 }
 
 // fit plans a request. Where nothing fits an assumed window, the next larger
-// assumption is tried and kept; the plan's snapshot tells.
+// assumption is tried; the plan's snapshot tells.
 func (a *Agent) fit(in *budget.Input) (*budget.Plan, error) {
 	plan, err := budget.Make(a.opts.Policy, in)
 	wider := widen(in.Snapshot.Window)
@@ -290,9 +290,6 @@ func (a *Agent) fit(in *budget.Input) (*budget.Plan, error) {
 	again := *in
 	again.Snapshot.Window = wider
 	if plan, e := budget.Make(a.opts.Policy, &again); e == nil {
-		a.mu.Lock()
-		a.widened = in.Snapshot.Target
-		a.mu.Unlock()
 		return plan, nil
 	}
 	return plan, err

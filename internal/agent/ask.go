@@ -141,6 +141,9 @@ func (t *turn) plan(snap *llm.Snapshot, aside string) (*budget.Plan, error) {
 		return nil, err
 	}
 	if wide := plan.Request.Snapshot.Window.Tokens; wide > snap.Window.Tokens {
+		t.mu.Lock()
+		t.widened = snap.Target
+		t.mu.Unlock()
 		t.once("widened "+snap.Target.String(), fmt.Sprintf(
 			"The request needs more than the %d tokens that an engine surely gives a model that is not loaded; %d are assumed.",
 			snap.Window.Tokens, wide))
@@ -266,6 +269,8 @@ func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Pla
 			CompletionTokens: budget.EstimateText(t.opts.Policy, ans.text.String()+ans.reasoning.String()),
 			Estimated:        true,
 		}
+	} else if ans.usage.PromptTokens == 0 {
+		ans.usage.PromptTokens, ans.usage.Estimated = plan.Report.EstimatedAfter, true
 	}
 	if err := t.logAnswer(&snap, ans, false); err != nil {
 		return err
@@ -316,7 +321,8 @@ func answerRecord(snap *llm.Snapshot, ans *answer) *session.AssistantMessage {
 // roundWindow divides every size that people and engines give a window.
 const roundWindow = 512
 
-// counted is what an engine counted for a prompt, and the plan's estimate of it.
+// counted is what an engine counted for a prompt, and the estimate of it, without
+// what the engine counted before: that is what is held against it.
 type counted struct {
 	target           llm.Target
 	tokens, estimate int
@@ -330,7 +336,7 @@ func (t *turn) noteCut(snap *llm.Snapshot, plan *budget.Plan, u *llm.Usage) {
 		return
 	}
 	before := t.counted
-	t.counted = counted{snap.Target, u.PromptTokens, plan.Report.EstimatedAfter}
+	t.counted = counted{snap.Target, u.PromptTokens, plan.Report.BreakdownAfter.Total()}
 	why := ""
 	switch least := plan.ProvableMinimum(); {
 	case t.cutTold:

@@ -158,6 +158,44 @@ func TestASilentCutIsTold(t *testing.T) {
 	}
 }
 
+// What a request costs is known twice, by the estimate alone and with the engine's
+// count of the one before. A count that stands still is held against one of them.
+func TestACutIsSeenAlsoWhereLittleWasAdded(t *testing.T) {
+	p := &llmtest.Provider{Facts: window(16384)}
+	p.Answer = func(int, *llm.Request) llmtest.Answer {
+		return llmtest.Answer{Events: []llm.Event{
+			llm.TextDelta("ok"), llm.Usage{PromptTokens: 2048, CompletionTokens: 1}, llm.Finish{Reason: llm.FinishStop},
+		}}
+	}
+	f := newFixture(t, p, nil, agent.Options{})
+	for i, prompt := range []string{strings.Repeat("word after word ", 1100), "and now?"} {
+		told := 0
+		for _, n := range find[agent.Notice](f.turn(t.Context(), prompt)) {
+			if strings.Contains(n.Text, "cut the prompt") {
+				told++
+			}
+		}
+		if told != i {
+			t.Errorf("turn %d: told %d times", i+1, told)
+		}
+	}
+}
+
+// An engine that counts only its answer, or says that the prompt has no tokens,
+// leaves the prompt to the estimate: a meter at zero would be a lie.
+func TestAPromptThatWasNotCountedIsEstimated(t *testing.T) {
+	for _, u := range []llm.Usage{{CompletionTokens: 5, Estimated: true}, {CompletionTokens: 5}} {
+		p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{{Events: []llm.Event{
+			llm.TextDelta("ok"), u, llm.Finish{Reason: llm.FinishStop},
+		}}}}
+		f := newFixture(t, p, nil, agent.Options{})
+		got := find[agent.Usage](f.turn(t.Context(), "go"))
+		if len(got) != 1 || got[0].Usage.PromptTokens != got[0].Estimate || got[0].Estimate == 0 || !got[0].Usage.Estimated || got[0].Usage.CompletionTokens != 5 {
+			t.Errorf("after %+v: %+v", u, got)
+		}
+	}
+}
+
 func TestALearntWindowHoldsWhileTheClaimIsRepeated(t *testing.T) {
 	over := &llm.Error{Code: llm.CodeContextWindowExceeded, Message: "too long", Window: 4096, PromptTokens: 5000}
 	p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(over), llmtest.Say("ok")}}
@@ -211,10 +249,17 @@ func TestAnAssumedWindowIsWidenedOnce(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(f.dir, "AGENTS.md"), []byte(long), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// Looking at the next request (the context meter, /context) is not telling.
+	for range 2 {
+		plan, err = f.agent.Preview(t.Context(), []llm.Part{llm.Text("")})
+		if err != nil || plan.Report.WindowTokens != 8192 {
+			t.Errorf("preview %+v, %v", plan, err)
+		}
+	}
 	told := 0
 	for range 2 {
 		for _, n := range find[agent.Notice](f.turn(t.Context(), "go")) {
-			if strings.Contains(n.Text, "are assumed") {
+			if strings.Contains(n.Text, "more than the 4096 tokens") && strings.Contains(n.Text, "8192 are assumed") {
 				told++
 			}
 		}

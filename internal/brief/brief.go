@@ -75,6 +75,10 @@ func Context(plan *budget.Plan, err error, refused llm.Refusals) (string, error)
 	} {
 		fmt.Fprintf(&t, "| %s | %s |\n", row.name, Thousands(row.tokens))
 	}
+	if a := report.Anchor; a != nil {
+		fmt.Fprintf(&t, "\nThe engine counted %s tokens for the request before; with what came since that is about %s.\n",
+			Thousands(a.PromptTokens), Thousands(report.EstimatedAfter))
+	}
 	if summary := report.Summary(); summary != "" {
 		t.WriteString("\n" + summary + "\n")
 	}

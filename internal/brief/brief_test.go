@@ -2,6 +2,7 @@ package brief
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -60,6 +61,26 @@ func TestContext(t *testing.T) {
 	gone := errors.New("the engine is gone")
 	if text, e = Context(nil, gone, nil); text != "" || !errors.Is(e, gone) {
 		t.Errorf("another error: %q, %v", text, e)
+	}
+}
+
+// An anchored plan may cost more by the parts than there is room for: what it was
+// judged by is told too.
+func TestContextTellsTheEnginesCount(t *testing.T) {
+	in := input(32768)
+	first, err := budget.Make(policy(t), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Previous = first.Next(llm.Usage{PromptTokens: 1234})
+	in.Messages = append(in.Messages, llm.AssistantText("hello"), llm.UserText("go on"))
+	plan, err := budget.Make(policy(t), in)
+	if err != nil || plan.Report.Anchor == nil {
+		t.Fatalf("no anchor: %v", err)
+	}
+	want := fmt.Sprintf("The engine counted 1,234 tokens for the request before; with what came since that is about %s.", Thousands(plan.Report.EstimatedAfter))
+	if text, err := Context(plan, nil, nil); err != nil || !strings.Contains(text, want) {
+		t.Errorf("%v, want %q in\n%s", err, want, text)
 	}
 }
 

@@ -3,6 +3,7 @@ package budget
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -252,6 +253,9 @@ func TestPreviousIsValidForTheSameHead(t *testing.T) {
 		{"first turn inside an exchange", func(in *Input) { in.Previous.Shape.FirstTurn = 1 }, false},
 		{"excerpt out of range", func(in *Input) { in.Previous.Shape.Excerpts = []Excerpt{{Turn: 99}} }, false},
 		{"excerpt of more than there is", func(in *Input) { in.Previous.Shape.Excerpts = []Excerpt{{Turn: 2, Head: 99}} }, false},
+		{"excerpt of more than can be counted", func(in *Input) {
+			in.Previous.Shape.Excerpts = []Excerpt{{Turn: 2, Head: math.MaxInt, Tail: math.MaxInt}}
+		}, false},
 		{"image out of range", func(in *Input) { in.Previous.Shape.OmittedImages = []ImageRef{{Turn: 2, Image: 1}} }, false},
 		{"group that is none", func(in *Input) { in.Previous.Shape.LeftOut = []Range{{2, 3}} }, false},
 	} {
@@ -316,5 +320,36 @@ func TestAnOpaqueCountProvesNothing(t *testing.T) {
 	in.Snapshot.Effort = llm.Graze
 	if least := mustMake(t, Policy2(), in).ProvableMinimum(); least >= 900 {
 		t.Errorf("provable minimum %d", least)
+	}
+}
+
+// Nor is what it counted with a picture, once it is not sent pictures any more.
+func TestACountWithAPictureProvesNothing(t *testing.T) {
+	first := llm.UserText("what is this?")
+	first.Parts = append(first.Parts, &llm.Image{Width: 640, Height: 480, SHA256: "00"})
+	in := window(32768, first)
+	in.Previous = mustMake(t, Policy2(), in).Next(llm.Usage{PromptTokens: 900})
+	in.Messages = append(in.Messages, llm.AssistantText("a herd"), llm.UserText("where?"))
+	in.Snapshot.Refusals = llm.Refusals{llm.RefusedImages}
+	plan := mustMake(t, Policy2(), in)
+	if least := plan.ProvableMinimum(); least >= 900 || plan.Report.Anchor != nil {
+		t.Errorf("provable minimum %d, %+v", least, plan.Report)
+	}
+}
+
+// A count without the thoughts that the next effort sends back is no anchor.
+func TestACountWithoutThoughtsIsNoAnchorWithThem(t *testing.T) {
+	thinking := llm.AssistantText("answer")
+	thinking.Reasoning = &llm.Reasoning{Text: prose(2000), Field: "reasoning_content"}
+	in := window(32768, llm.UserText("one"), thinking, llm.UserText("two"))
+	in.Snapshot.Profile, in.Snapshot.Effort = llm.Qwen, llm.Graze
+	in.Previous = mustMake(t, Policy2(), in).Next(llm.Usage{PromptTokens: 150})
+	in.Messages = append(in.Messages, llm.AssistantText("answer"), llm.UserText("three"))
+	if plan := mustMake(t, Policy2(), in); plan.Report.Anchor == nil {
+		t.Error("no anchor at the same effort")
+	}
+	in.Snapshot.Effort = llm.Climb
+	if plan := mustMake(t, Policy2(), in); plan.Report.Anchor != nil || plan.ProvableMinimum() == 150 {
+		t.Errorf("%+v", plan.Report)
 	}
 }

@@ -9,9 +9,10 @@ import (
 // pricing is everything besides the turn itself that a turn's price depends on.
 // It is comparable, so that remembered prices can be told apart.
 type pricing struct {
-	policy  int
-	profile llm.Profile
-	target  llm.Target
+	policy int
+	target llm.Target
+	// replays says that the target's own reasoning is sent back.
+	replays bool
 	// noImages says that the engine refused images: a line stands in for each.
 	noImages bool
 }
@@ -25,8 +26,8 @@ type pricer struct {
 func newPricer(p *Policy, s *llm.Snapshot) pricer {
 	return pricer{Policy: p, key: pricing{
 		policy:   p.Version,
-		profile:  s.Profile,
 		target:   s.Target,
+		replays:  s.Profile.ReplaysReasoning(s.Effort),
 		noImages: s.Refusals.Has(llm.RefusedImages),
 	}}
 }
@@ -82,8 +83,10 @@ func (p *pricer) frameOf(m *llm.Message) int {
 	return cost
 }
 
+// replays reports whether the turn's reasoning is sent back. What another model
+// thought never is.
 func (p *pricer) replays(m *llm.Message) bool {
-	return m.Reasoning != nil && p.key.profile.ReplaysReasoning()
+	return m.Reasoning != nil && p.key.replays && (m.Origin.IsZero() || m.Origin == p.key.target)
 }
 
 func (p *pricer) image(img *llm.Image) int {

@@ -51,8 +51,8 @@ func TestTurnPrices(t *testing.T) {
 		}
 	}
 	elsewhere := newPricer(Policy1(), &llm.Snapshot{Target: llm.Target{Provider: "other", Model: "m"}, Profile: llm.Replay})
-	if got := elsewhere.turn(&thinking).total; got != 10+3+40+3+5+16+2+3 {
-		t.Errorf("opaque members are priced for another model: %d", got)
+	if got := elsewhere.turn(&thinking).total; got != 10+3+40+3+5+16 {
+		t.Errorf("reasoning and opaque members, which only their own model is sent, are priced for another one: %d", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,26 @@ func BenchmarkLargestExcerpt(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+// A text of one endless character, or of emoji that may all belong together, costs
+// its length once: the time for a megabyte is the same for 1 and for 4.
+func BenchmarkEndlessCharacters(b *testing.B) {
+	price := newPricer(Policy1(), &llm.Snapshot{})
+	for _, megabytes := range []int{1, 4} {
+		for name, unit := range map[string]string{"marks": "\u0301", "joiners": "👩\u200d"} {
+			text := strings.Repeat(unit, megabytes<<20/len(unit))
+			cost := price.textOf(llm.User, text)
+			b.Run(fmt.Sprintf("%s/%dMB", name, megabytes), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					largestExcerpt(text, 100_000, func(head, tail int) int {
+						return price.textOf(llm.User, price.excerptOf(llm.User, text, cost, head, tail))
+					})
+				}
+			})
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/drover-dev/drover/internal/llm"
 )
 
 // Component names what a plan failed at.
@@ -61,7 +63,7 @@ func (pl *planner) fail(component Component, newest int, cause error) *OverflowE
 		Report:    pl.report,
 		Cause:     cause,
 	}
-	e.Suggestion = e.suggest()
+	e.Suggestion = e.suggest(pl.effortHelps())
 	e.Report.Failure = &Failure{
 		Component:  component,
 		Message:    e.headline(pl.in.Model) + " (" + e.figures() + ")",
@@ -115,8 +117,15 @@ func (e *OverflowError) figures() string {
 	return out.String()
 }
 
+// effortHelps reports whether the least effort would leave more for the input.
+func (pl *planner) effortHelps() bool {
+	least := pl.in.Snapshot
+	least.Effort = llm.Graze
+	return pl.in.RequestedOutput == 0 && ReservesFor(pl.price.Policy, &least, 0).Output < pl.reserves.Output
+}
+
 // suggest says what a person can do.
-func (e *OverflowError) suggest() string {
+func (e *OverflowError) suggest(effortHelps bool) string {
 	const window = "choose a model with a larger window, or raise the engine's own context setting " +
 		"(OLLAMA_CONTEXT_LENGTH or num_ctx, llama.cpp -c, LM Studio's context length)"
 	var ways []string
@@ -139,7 +148,7 @@ func (e *OverflowError) suggest() string {
 			ways = append(ways, "send a shorter prompt")
 		}
 	}
-	if e.Report.OutputReserve > e.Report.InputBudget/2 {
+	if effortHelps && e.Report.OutputReserve > e.Report.InputBudget/2 {
 		ways = append(ways, "lower the effort, which reserves less for the answer")
 	}
 	return strings.Join(append(ways, window), "; ")

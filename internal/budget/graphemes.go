@@ -43,7 +43,7 @@ func (c *characters) last(k int) int {
 		// The characters of the stretch come first to last; they are wanted the
 		// other way round.
 		from := len(c.tail)
-		for at := knownBoundary(c.text, end-1); at < end; at += clusterLen(c.text[at:]) {
+		for at := knownBoundary(c.text, end-1); at < end; at += clusterLen(c.text[at:end]) {
 			c.tail = append(c.tail, at)
 		}
 		slices.Reverse(c.tail[from:])

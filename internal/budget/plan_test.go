@@ -124,6 +124,44 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A lower effort is named only where one makes room: not at the least, not where
+// half of the window bounds the output at any effort, and not for a fixed output.
+func TestEffortIsNamedWhereItHelps(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		window, output int
+		effort         llm.Effort
+		want           bool
+	}{
+		{"it helps", 8192, 0, llm.Climb, true},
+		{"the least", 2600, 0, llm.Graze, false},
+		{"half of the window", 2048, 0, llm.Summit, false},
+		{"a fixed output", 8192, 4096, llm.Climb, false},
+	} {
+		in := window(c.window, llm.UserText("hello"))
+		in.System, in.RequestedOutput, in.Snapshot.Effort = prose(30_000), c.output, c.effort
+		e := mustOverflow(t, Policy2(), in, SystemAndToolSchemas)
+		if 2*e.Report.OutputReserve <= e.Report.InputBudget {
+			t.Fatalf("%s: the output is small: %+v", c.name, e.Report)
+		}
+		if got := strings.Contains(e.Suggestion, "lower the effort"); got != c.want {
+			t.Errorf("%s: %s", c.name, e.Suggestion)
+		}
+	}
+}
+
+// A fixed part that equals the budget is not what fails: there is no room for the
+// newest exchange. One token less, and it is.
+func TestFixedPartEqualToTheBudget(t *testing.T) {
+	in := window(4096, llm.UserText("hello"))
+	in.System, in.RequestedOutput = prose(500), 1
+	fixed := mustMake(t, Policy2(), in).Report.BreakdownBefore.Fixed()
+	in.Snapshot.Window.Tokens = fixed + 1 + 256
+	mustOverflow(t, Policy2(), in, NewestExchange)
+	in.Snapshot.Window.Tokens--
+	mustOverflow(t, Policy2(), in, SystemAndToolSchemas)
+}
+
 // A total that equals the budget fits; one token more does not.
 func TestTotalEqualToTheBudgetFits(t *testing.T) {
 	for _, p := range []*Policy{Policy1(), Policy2()} {
@@ -214,17 +252,17 @@ func TestHugeResultIsNeverSentWhole(t *testing.T) {
 
 func TestProvableMinimum(t *testing.T) {
 	in := window(8192, llm.UserText("one two three"), llm.AssistantText("four-five: 6 sev7en"))
-	in.System = "zero"
+	in.System = "zero and"
 	in.Messages = append(in.Messages, llm.UserText("nine"))
 	first := mustMake(t, Policy2(), in)
-	if got := first.ProvableMinimum(); got != 9/2 {
-		t.Errorf("minimum %d of nine words", got)
+	if got := first.ProvableMinimum(); got != 10/2 {
+		t.Errorf("minimum %d of ten words", got)
 	}
 	in.Messages = append(in.Messages, llm.AssistantText("ten"), llm.UserText("eleven"))
 	for _, c := range []struct {
 		usage llm.Usage
 		want  int
-	}{{llm.Usage{PromptTokens: 70}, 70}, {llm.Usage{PromptTokens: 70, Estimated: true}, 5}, {llm.Usage{}, 5}, {llm.Usage{PromptTokens: 2}, 5}} {
+	}{{llm.Usage{PromptTokens: 70}, 70}, {llm.Usage{PromptTokens: 70, Estimated: true}, 6}, {llm.Usage{}, 6}, {llm.Usage{PromptTokens: 2}, 6}} {
 		in.Previous = first.Next(c.usage)
 		if got := mustMake(t, Policy2(), in).ProvableMinimum(); got != c.want {
 			t.Errorf("after %+v: minimum %d, want %d", c.usage, got, c.want)

@@ -74,17 +74,23 @@ func (d *draft) withMarkers(e *edit, text string) string {
 	return b.String()
 }
 
-// imageNameBytes bounds a file name in a marker.
-const imageNameBytes = 64
+// nameBytes bounds the name of a file or tool in a marker.
+const nameBytes = 64
 
-func imageMarker(number int, img *llm.Image, tokens int) string {
-	name := strings.Map(func(r rune) rune {
+// shortName is a name as a marker shows it: a marker is one line, whatever a
+// model or a file is called.
+func shortName(name string) string {
+	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1
 		}
 		return r
-	}, img.Name)
-	name = name[:boundaryAtMost(name, imageNameBytes)]
+	}, name)
+	return name[:boundaryAtMost(name, nameBytes)]
+}
+
+func imageMarker(number int, img *llm.Image, tokens int) string {
+	name := shortName(img.Name)
 	if name != "" {
 		name = ": " + name
 	}

@@ -69,7 +69,60 @@ func TestStageOrder(t *testing.T) {
 				t.Fatalf("turn %d: a user text was shortened before its image went", turn)
 			}
 		}
+		for _, c := range plan.Report.Truncations {
+			checkFirst(t, &price, in, plan, c.Turn)
+		}
 	})
+}
+
+// checkFirst asserts that a turn was shortened after all those of its role whose
+// time is before it: the older ones, and for the user's words the newer ones.
+func checkFirst(t tb, price *pricer, in *Input, plan *Plan, turn int) {
+	t.Helper()
+	role := in.Messages[turn].Role
+	for i := range plan.Request.Messages {
+		n := plan.Shape.FirstTurn + i
+		was, is := &in.Messages[n], &plan.Request.Messages[i]
+		switch {
+		case was.Role != role || n == turn || n < turn != (role != llm.User):
+		case len(was.Images()) > 0 && !strings.HasPrefix(is.Text(), "[... about ") && price.textOf(role, was.Text()) < 100:
+			// The marker of an image makes a short text and its excerpt cost as much.
+		default:
+			checkExhausted(t, price, was, is)
+		}
+	}
+}
+
+// The words of a turn give way newest first, and the task last of all.
+func TestUserWordsGoNewestFirst(t *testing.T) {
+	steer := func(text string) llm.Message {
+		return llm.Message{Role: llm.User, Continuation: true, Parts: []llm.Part{llm.Text(text)}}
+	}
+	for _, p := range []*Policy{Policy1(), Policy2()} {
+		in := window(4096, llm.UserText(prose(3000)), steer(prose(3000)), llm.AssistantText("well"), steer(prose(3000)))
+		plan := mustMake(t, p, in)
+		checkPlan(t, p, in, plan)
+		got := map[int]int{}
+		for _, c := range plan.Report.Truncations {
+			got[c.Turn] = c.BytesAfter
+		}
+		if got[0] != 0 || got[3] == 0 || got[1] != 0 && got[3] > 60 {
+			t.Errorf("policy %d shortened %+v", p.Version, plan.Report.Truncations)
+		}
+	}
+}
+
+// The assistant's words give way oldest first.
+func TestAssistantWordsGoOldestFirst(t *testing.T) {
+	for _, p := range []*Policy{Policy1(), Policy2()} {
+		in := window(4096, llm.UserText("go"), llm.AssistantText(prose(7000)), llm.AssistantText(prose(7000)))
+		plan := mustMake(t, p, in)
+		checkPlan(t, p, in, plan)
+		c := plan.Report.Truncations
+		if len(c) == 0 || c[0].Turn != 1 || len(c) > 1 && c[0].BytesAfter > 60 {
+			t.Errorf("policy %d shortened %+v", p.Version, c)
+		}
+	}
 }
 
 // checkExhausted asserts that nothing more of a text could be saved.

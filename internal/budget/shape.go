@@ -87,7 +87,11 @@ func (d *draft) apply(s *Shape) (first int, ok bool) {
 		}
 	}
 	for _, x := range s.Excerpts {
-		if !within(x.Turn) || x.Head < 0 || x.Tail < 0 || x.Head+x.Tail >= len(d.messages[x.Turn].Text()) {
+		if !within(x.Turn) {
+			return 0, false
+		}
+		size := len(d.messages[x.Turn].Text())
+		if x.Head < 0 || x.Head > size || x.Tail < 0 || x.Tail >= size-x.Head {
 			return 0, false
 		}
 		e := d.at(x.Turn)

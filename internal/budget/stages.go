@@ -157,14 +157,16 @@ func (d *draft) roundsLine(groups []history.Group) string {
 		n    int
 	}
 	var counts []count
+	places := make(map[string]int)
 	tokens := 0
 	for _, g := range groups {
 		tokens += d.groupCost(g)
 		for i := range d.messages[g.Start].Calls {
-			name := d.messages[g.Start].Calls[i].Name
-			at := slices.IndexFunc(counts, func(c count) bool { return c.name == name })
-			if at < 0 {
+			name := shortName(d.messages[g.Start].Calls[i].Name)
+			at, known := places[name]
+			if !known {
 				at = len(counts)
+				places[name] = at
 				counts = append(counts, count{name: name})
 			}
 			counts[at].n++

@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/history"
@@ -108,6 +109,41 @@ func checkRoundsLine(t *testing.T, plan *Plan, left map[int]bool) {
 	}
 	if left[picture-2] != left[picture] || len(groups) == 0 != !plan.Report.Trimmed() {
 		t.Fatalf("round and picture apart: %v", left)
+	}
+}
+
+// Rounds are left out in whole steps, so that the next ones move nothing.
+func TestRoundsAreLeftOutInSteps(t *testing.T) {
+	for rounds := 8; rounds <= 40; rounds++ {
+		in := window(8192, llm.UserText("go"))
+		for i := range rounds {
+			in.Messages = append(in.Messages, round(fmt.Sprint("c", i), "read", "{}", mixed(1900)[:1900])...)
+		}
+		r := mustMake(t, Policy2(), in).Report
+		room := r.InputBudget - r.BreakdownBefore.Fixed()
+		step := Policy2().selection.step(room)
+		tooMuch, removed := r.BreakdownBefore.Exchanges-room, r.TokensRemoved
+		if tooMuch > 0 && len(r.OmittedGroups) < rounds-recentGroups && removed < ceilDiv(tooMuch, step)*step {
+			t.Errorf("%d rounds: %d tokens too many, %d removed, in steps of %d", rounds, tooMuch, removed, step)
+		}
+		if len(r.Truncations) > 0 || (tooMuch > 0) != (len(r.OmittedGroups) > 0) {
+			t.Fatalf("%d rounds: %+v", rounds, r)
+		}
+	}
+}
+
+// The line for rounds left out is one line, whatever names a model made up.
+func TestRoundsLineIsOneLine(t *testing.T) {
+	in := window(8192, llm.UserText("go"))
+	for i := range 30 {
+		name := []string{"read", "read\n{\"path\":\"x\"}" + strings.Repeat("x", 500)}[i%2]
+		in.Messages = append(in.Messages, round(fmt.Sprint("c", i), name, "{}", mixed(1500))...)
+	}
+	plan := mustMake(t, Policy2(), in)
+	checkPlan(t, Policy2(), in, plan)
+	text := plan.Request.Messages[0].Text()
+	if len(plan.Report.OmittedGroups) < 10 || strings.Count(text, "\n") != 1 || len(text) > 250 {
+		t.Errorf("%d rounds left out: %q", len(plan.Report.OmittedGroups), text)
 	}
 }
 

@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -144,6 +145,26 @@ func TestIndexGrows(t *testing.T) {
 		t.Fatal("a second result was taken")
 	} else if again := x.Extend(messages); again == nil {
 		t.Error("a refused index took more turns")
+	}
+}
+
+// A turn may have any number of calls: reading them one by one against all others
+// would take a minute here.
+func TestManyCallsInOneTurn(t *testing.T) {
+	ids := make([]string, 50_000)
+	for i := range ids {
+		ids[i] = fmt.Sprint("call_", i)
+	}
+	messages := []llm.Message{user, call(ids...)}
+	for i := range ids {
+		messages = append(messages, result(ids[len(ids)-1-i]))
+	}
+	if _, err := Split(messages); err != nil {
+		t.Error(err)
+	}
+	messages[1].Calls[len(ids)-1].ID = ids[0]
+	if _, err := Split(messages); err == nil || err.(*InvalidError).Reason != DuplicateCallID {
+		t.Errorf("two calls of one id: %v", err)
 	}
 }
 

@@ -16,9 +16,10 @@ type Index struct {
 	open      bool // the last group still waits for results
 	failed    *InvalidError
 
-	calls    []string // ids of the last group's calls
-	answered []bool   // by place in calls
-	missing  int      // how many are not answered
+	calls    []string       // ids of the last group's calls
+	places   map[string]int // places of the ids in calls
+	answered []bool         // by place in calls
+	missing  int            // how many are not answered
 }
 
 // Extend reads the turns that were not read yet: messages is the whole
@@ -119,14 +120,16 @@ func (x *Index) add(m *llm.Message) (reason Reason, detail string) {
 
 func (x *Index) openGroup(m *llm.Message) (reason Reason, detail string) {
 	x.calls, x.answered = x.calls[:0], x.answered[:0]
+	x.places = make(map[string]int, len(m.Calls))
 	for i := range m.Calls {
 		id := m.Calls[i].ID
 		if id == "" {
 			return EmptyCallID, m.Calls[i].Name
 		}
-		if slices.Contains(x.calls, id) {
+		if _, used := x.places[id]; used {
 			return DuplicateCallID, id
 		}
+		x.places[id] = i
 		x.calls = append(x.calls, id)
 		x.answered = append(x.answered, false)
 	}
@@ -146,9 +149,9 @@ func (x *Index) addResult(m *llm.Message) (reason Reason, detail string) {
 	case !x.open:
 		return StrayTool, m.CallID
 	}
-	i := slices.Index(x.calls, m.CallID)
+	i, known := x.places[m.CallID]
 	switch {
-	case i < 0:
+	case !known:
 		return UnknownResult, m.CallID
 	case x.answered[i]:
 		return DuplicateResult, m.CallID

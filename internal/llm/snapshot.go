@@ -37,6 +37,10 @@ func (e Effort) Or(other Effort) Effort {
 	return e
 }
 
+// Thinks reports whether the effort asks a model to think, where a profile can say
+// so. Only the least effort does not.
+func (e Effort) Thinks() bool { return e.Or(DefaultEffort) != Graze }
+
 // Temperature is the sampling temperature of the effort: 0.7 for Graze and
 // Trot, 0.6 for Climb and Summit.
 func (e Effort) Temperature() float64 {
@@ -85,8 +89,9 @@ var profileNames = []string{"generic", "qwen", "deepseek", "replay"}
 
 func (p Profile) String() string { return nameOf(profileNames, p) }
 
-// ReplaysReasoning reports whether earlier reasoning is part of a request.
-func (p Profile) ReplaysReasoning() bool { return p != Generic }
+// ReplaysReasoning reports whether earlier reasoning of the same model is part of a
+// request at an effort: Qwen and DeepSeek send none back where they are not to think.
+func (p Profile) ReplaysReasoning(e Effort) bool { return p == Replay || p != Generic && e.Thinks() }
 
 // MarshalText gives the profile's name.
 func (p Profile) MarshalText() ([]byte, error) { return []byte(p.String()), nil }

@@ -34,6 +34,25 @@ func DecodeRequest(body []byte) (*llm.Request, error) {
 	return req, nil
 }
 
+// MessageLines gives the line, from 1, in which each message of a request begins,
+// and how many of the first ones [DecodeRequest], which must have taken the body,
+// joins into System.
+func MessageLines(body []byte) (lines []int, joined int) {
+	doc, _ := parseDocument(body)
+	line, at, leading := 1, 0, true
+	lines = []int{} // also without messages
+	for m := range doc.get("messages").elements() {
+		line += bytes.Count(body[at:m.at], []byte{'\n'})
+		at = m.at
+		lines = append(lines, line)
+		role := m.get("role").str()
+		if leading = leading && (role == "system" || role == "developer"); leading {
+			joined++
+		}
+	}
+	return lines, joined
+}
+
 type requestDecoder struct{ body []byte }
 
 // errorf makes an error of a place in the body.

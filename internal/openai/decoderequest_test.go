@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,5 +107,21 @@ func TestDecodeRequestWithoutSystem(t *testing.T) {
 	req, err := DecodeRequest([]byte(`{"messages":[{"role":"system","content":""},{"role":"user","content":"x"}]}`))
 	if err != nil || req.System != "" || len(req.Messages) != 1 || strings.TrimSpace(req.Messages[0].Text()) != "x" {
 		t.Errorf("%+v, %v", req, err)
+	}
+}
+
+func TestMessageLines(t *testing.T) {
+	body := []byte(`{"model": "m", "tools": [
+		{"messages": [{"role": "system"}]}], "messages":
+	[{"role": "system", "content": "a\nb"}, {"content": "c", "role": "developer"},
+
+	 {"role": "user", "content": "d"}, {"role": "system", "content": "late"}]
+	}`)
+	lines, joined := MessageLines(body)
+	if want := []int{3, 3, 5, 5}; !slices.Equal(lines, want) || joined != 2 {
+		t.Errorf("lines %v, want %v; %d joined", lines, want, joined)
+	}
+	if lines, joined := MessageLines([]byte(`{"messages": []}`)); len(lines) != 0 || joined != 0 {
+		t.Errorf("no messages: %v, %d", lines, joined)
 	}
 }

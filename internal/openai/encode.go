@@ -66,7 +66,7 @@ func (e *encoder) sizeHint() int {
 		for j := range m.Calls {
 			n += perCall + len(m.Calls[j].Arguments) + len(m.Calls[j].Extra)
 		}
-		if m.Reasoning != nil && e.snap.Profile.ReplaysReasoning() {
+		if m.Reasoning != nil && e.snap.Profile.ReplaysReasoning(e.snap.Effort) {
 			n += len(m.Reasoning.Text) + len(m.Reasoning.Details)
 		}
 	}
@@ -90,10 +90,8 @@ func (e *encoder) maxTokens() {
 }
 
 // thinking reports whether the effort asks the model to think, for the profiles
-// that can say so. Only the least effort does not.
-func (e *encoder) thinking() bool {
-	return e.snap.Effort.Or(llm.DefaultEffort) != llm.Graze
-}
+// that can say so.
+func (e *encoder) thinking() bool { return e.snap.Effort.Thinks() }
 
 // effort writes how much the model is asked to think: reasoning_effort where
 // metadata proves it, and what the profile adds.
