@@ -181,11 +181,13 @@ func (c *conversation) replayAnswer(w *workbench, m *llm.Message, results map[in
 			if !result.IsError {
 				update.Status = statusCompleted
 			}
-			update.Content = card.result(result.Text(), nil)
+			update.Content = card.replayed(result)
 		}
 		c.update(update)
-		if p, ok := planOf(call.Arguments); ok && call.Name == "todo" && update.Status == statusCompleted {
-			c.update(p)
+		if call.Name == "todo" && update.Status == statusCompleted {
+			if p, ok := planOf(call.Arguments); ok {
+				c.update(p)
+			}
 		}
 	}
 }
