@@ -310,6 +310,44 @@ func TestLoadRightBehindClose(t *testing.T) {
 	}
 }
 
+// A load that fails does not stand in the way of the one behind it, in one write
+// or not, and leaves nothing: the log is free, and a third one opens it.
+func TestLoadRightBehindOneThatFails(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	ask(t, e, s, "one")
+	e.Call("session/close", object{"sessionId": s}, nil)
+	wrong := e.Prepare("session/load", object{"sessionId": s, "cwd": t.TempDir()})
+	missing := e.Prepare("session/resume", object{"sessionId": s, "cwd": filepath.Join(f.dir, "no")})
+	mode := e.Prepare("session/set_mode", object{"sessionId": s, "modeId": "edit"})
+	right := e.Prepare("session/load", object{"sessionId": s, "cwd": f.dir})
+	prompt := e.Prepare("session/prompt", promptOf(s, "two"))
+	e.Write(wrong.Line + missing.Line + mode.Line + right.Line + prompt.Line)
+	for _, r := range []*acptest.Request{wrong, missing, mode} {
+		if m, _ := r.Answer(); m.Error == nil {
+			t.Errorf("%s", m.Raw)
+		}
+	}
+	var got stop
+	if err := errors.Join(right.Wait(nil), prompt.Wait(&got)); err != nil || got.StopReason != "end_turn" {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	if reason := ask(t, e, s, "three"); reason != "end_turn" {
+		t.Error(reason)
+	}
+	e.Call("session/close", object{"sessionId": s}, nil)
+	for range 2 { // with nothing behind it, it is over at once
+		if err := e.Refused("session/load", object{"sessionId": s, "cwd": t.TempDir()}); err.Code != -32602 {
+			t.Error(err)
+		}
+		if err := e.Refused("session/close", object{"sessionId": s}); err.Code != -32002 {
+			t.Error(err)
+		}
+	}
+	e.Call("session/load", object{"sessionId": s, "cwd": f.dir}, nil)
+}
+
 // Loading a session that is open shows it again.
 func TestLoadOfAnOpenSession(t *testing.T) {
 	f := newFixture(t, echo("a", "m"))
