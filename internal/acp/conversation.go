@@ -216,7 +216,7 @@ func (c *conversation) announce(w *workbench) {
 			w.mu.Lock()
 			title := w.title
 			w.mu.Unlock()
-			c.update(infoUpdate{Kind: "session_info_update", Title: title, UpdatedAt: timestamp(time.Now())})
+			c.sendInfo(w, title)
 			c.sayNow(w)
 			go c.sendOptionsAfterProbe(w)
 		})

@@ -1,11 +1,14 @@
 package acp_test
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/session"
@@ -116,5 +119,35 @@ func TestDeleteRemovesOutputs(t *testing.T) {
 	e.Call("session/delete", object{"sessionId": strings.ToUpper(gone)}, nil) // the store takes both
 	if left, err := filepath.Glob(filepath.Join(f.opts.Agent.SpillDir, "*", "*")); err != nil || len(left) != 1 || filepath.Base(filepath.Dir(left[0])) != kept {
 		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// Opening a session is no change of it: the client is told the same time and title
+// as by session/list, and a title of any length is one line.
+func TestLoadTellsWhenTheSessionWasChanged(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	then := time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC)
+	log, err := f.opts.Sessions.Create(f.dir, &session.CreateOptions{Now: func() time.Time { return then }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.Append(&session.SessionInfo{Title: "Two\n" + strings.Repeat("lines ", 1<<12)}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	type info struct{ Title, UpdatedAt string }
+	e := f.open(plain)
+	e.Call("session/load", object{"sessionId": log.ID(), "cwd": f.dir}, nil)
+	var told info
+	if err := json.Unmarshal(e.AwaitUpdate(log.ID(), "session_info_update").Body, &told); err != nil {
+		t.Fatal(err)
+	}
+	if told.UpdatedAt != "2020-02-03T04:05:06Z" || !strings.HasPrefix(told.Title, "Two lines") {
+		t.Errorf("told %.200q", told)
+	}
+	ask(t, e, log.ID(), "one")
+	var list struct{ Sessions []info }
+	e.Call("session/list", object{}, &list)
+	if len(list.Sessions) != 1 || list.Sessions[0].UpdatedAt <= told.UpdatedAt || list.Sessions[0].Title != told.Title {
+		t.Errorf("listed %.200q", list)
 	}
 }

@@ -261,8 +261,13 @@ func (c *conversation) sendTitle(w *workbench) {
 	w.title = title
 	w.mu.Unlock()
 	if changed {
-		c.update(infoUpdate{Kind: "session_info_update", Title: line(title), UpdatedAt: timestamp(time.Now())})
+		c.sendInfo(w, title)
 	}
+}
+
+// sendInfo sends what session/list says of the session too.
+func (c *conversation) sendInfo(w *workbench, title string) {
+	c.update(infoUpdate{Kind: "session_info_update", Title: line(title), UpdatedAt: timestamp(w.agent.Updated())})
 }
 
 // writeTitle lets the model write the title, where that is asked for, behind the
