@@ -443,6 +443,53 @@ func TestFilesThroughTheEditor(t *testing.T) {
 	}
 }
 
+// A file that the editor does not know is as it is on disk. One that it gives no
+// text of is not taken for an empty one.
+func TestFilesThatTheEditorDoesNotGive(t *testing.T) {
+	tests := []struct {
+		name string
+		read func() (any, *acptest.Error)
+		want string // on disk, afterwards
+	}{
+		{"not found", func() (any, *acptest.Error) { return nil, &acptest.Error{Code: -32002, Message: "Resource not found"} }, "on the disk\n"},
+		{"no content", func() (any, *acptest.Error) { return object{}, nil }, "on disk\n"},
+		{"null", func() (any, *acptest.Error) { return object{"content": nil}, nil }, "on disk\n"},
+		{"broken", func() (any, *acptest.Error) { return nil, &acptest.Error{Code: -32603, Message: "no"} }, "on disk\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, &llmtest.Provider{Route: "a", List: models("m"), Script: []llmtest.Answer{
+				llmtest.Call(llm.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x.txt"}`}),
+				llmtest.Call(llm.ToolCall{ID: "c2", Name: "edit", Arguments: `{"path":"x.txt","old":"disk","new":"the disk"}`}),
+				llmtest.Call(llm.ToolCall{ID: "c3", Name: "write", Arguments: `{"path":"x.txt","content":"on the disk\n"}`}),
+				llmtest.Say("Done."),
+			}})
+			path := filepath.Join(f.dir, "x.txt")
+			if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e := f.open(`{"fs":{"readTextFile":true,"writeTextFile":true}}`)
+			e.Serve = func(string, json.RawMessage) (any, *acptest.Error) { return tt.read() }
+			s := f.session(e).SessionID
+			if reason := ask(t, e, s, "edit it"); reason != "end_turn" {
+				t.Fatal(reason)
+			}
+			status := "failed"
+			if tt.want != "on disk\n" {
+				status = "completed"
+			}
+			for _, id := range []string{"c1", "c2"} {
+				if got := lastStatus(e, s, id); got != status {
+					t.Errorf("%s is %s", id, got)
+				}
+			}
+			if data, _ := os.ReadFile(path); string(data) != tt.want {
+				t.Errorf("on disk is %q", data)
+			}
+		})
+	}
+}
+
 // Image and resource reach the model.
 func TestEveryBlockReachesTheModel(t *testing.T) {
 	p := echo("a", "m")
