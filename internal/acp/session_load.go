@@ -97,7 +97,7 @@ func (c *conversation) openLog(ctx context.Context, set *setup) (*workbench, []l
 	case errors.Is(err, session.ErrNotFound):
 		return nil, nil, notFound(c.id)
 	case err != nil:
-		return nil, nil, internal(codeStorage, err.Error())
+		return nil, nil, storageError("", err)
 	}
 	if !sameDir(log.CWD(), set.dir) {
 		if err := log.Close(); err != nil {

@@ -208,6 +208,31 @@ func TestEngineThatComesLater(t *testing.T) {
 	}
 }
 
+// A prompt that is cancelled while a model is looked for for it is cancelled, and
+// no failure.
+func TestCancelWhileAModelIsLookedFor(t *testing.T) {
+	f := newFixture(t)
+	looking := make(chan struct{}, 1)
+	calls := 0
+	f.opts.Ready = func(ctx context.Context) error {
+		if calls++; calls == 1 { // for session/new
+			return nil
+		}
+		looking <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	prompt := e.Start("session/prompt", promptOf(s, "hello"))
+	<-looking
+	e.Notify("session/cancel", object{"sessionId": s})
+	var got stop
+	if err := prompt.Wait(&got); err != nil || got.StopReason != "cancelled" {
+		t.Errorf("%v, %+v", err, got)
+	}
+}
+
 func TestBrokenConfigurationIsAnAnswer(t *testing.T) {
 	f := newFixture(t, echo("a", "m"))
 	f.opts.ConfigError = errors.New("config.toml:3: unknown key \"modle\"")
@@ -363,6 +388,61 @@ func TestLoadOfAnOpenSession(t *testing.T) {
 	}
 	if reason := ask(t, e, s, "two"); reason != "end_turn" {
 		t.Error(reason)
+	}
+}
+
+// An open session has one folder; a client that names another is told, and nothing
+// has changed.
+func TestLoadOfAnOpenSessionInAnotherFolder(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	err := e.Refused("session/load", object{"sessionId": s, "cwd": t.TempDir()})
+	if err.Code != -32602 || !strings.Contains(err.Message, f.dir) {
+		t.Error(err)
+	}
+	if reason := ask(t, e, s, "one"); reason != "end_turn" {
+		t.Error(reason)
+	}
+}
+
+// A load during a turn waits for its end: what is shown again is not mixed with
+// what is said.
+func TestLoadDuringATurn(t *testing.T) {
+	f := newFixture(t, hanging("a"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	prompt := e.Start("session/prompt", promptOf(s, "go"))
+	awaitText(e, s, "One")
+	load := e.Start("session/load", object{"sessionId": s, "cwd": f.dir})
+	for range 20 { // what does not wait overtakes it
+		e.Call("session/list", object{}, nil)
+	}
+	e.Notify("session/cancel", object{"sessionId": s})
+	ended, endedAt := prompt.Answer()
+	loaded, loadedAt := load.Answer()
+	if ended.Error != nil || loaded.Error != nil || endedAt > loadedAt {
+		t.Fatalf("%s\n%s", ended.Raw, loaded.Raw)
+	}
+	for _, u := range e.Updates(s, "user_message_chunk") {
+		if u.Place < endedAt {
+			t.Errorf("shown again before the turn had ended: %s", u.Body)
+		}
+	}
+}
+
+// Another process has the session: the person is told what to do.
+func TestSessionThatIsInUse(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	s := f.session(f.open(plain)).SessionID
+	other := f.open(plain)
+	for method, params := range map[string]object{
+		"session/load": {"sessionId": s, "cwd": f.dir}, "session/delete": {"sessionId": s},
+	} {
+		err := other.Refused(method, params)
+		if err.Code != -32603 || err.Data.Code != "SESSION_STORAGE" || !strings.Contains(err.Message, "Close it there") {
+			t.Errorf("%s: %v", method, err)
+		}
 	}
 }
 
