@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -335,44 +333,6 @@ func TestLoadRightBehindClose(t *testing.T) {
 	}
 }
 
-// A load that fails does not stand in the way of the one behind it, in one write
-// or not, and leaves nothing: the log is free, and a third one opens it.
-func TestLoadRightBehindOneThatFails(t *testing.T) {
-	f := newFixture(t, echo("a", "m"))
-	e := f.open(plain)
-	s := f.session(e).SessionID
-	ask(t, e, s, "one")
-	e.Call("session/close", object{"sessionId": s}, nil)
-	wrong := e.Prepare("session/load", object{"sessionId": s, "cwd": t.TempDir()})
-	missing := e.Prepare("session/resume", object{"sessionId": s, "cwd": filepath.Join(f.dir, "no")})
-	mode := e.Prepare("session/set_mode", object{"sessionId": s, "modeId": "edit"})
-	right := e.Prepare("session/load", object{"sessionId": s, "cwd": f.dir})
-	prompt := e.Prepare("session/prompt", promptOf(s, "two"))
-	e.Write(wrong.Line + missing.Line + mode.Line + right.Line + prompt.Line)
-	for _, r := range []*acptest.Request{wrong, missing, mode} {
-		if m, _ := r.Answer(); m.Error == nil {
-			t.Errorf("%s", m.Raw)
-		}
-	}
-	var got stop
-	if err := errors.Join(right.Wait(nil), prompt.Wait(&got)); err != nil || got.StopReason != "end_turn" {
-		t.Fatalf("%v, %+v", err, got)
-	}
-	if reason := ask(t, e, s, "three"); reason != "end_turn" {
-		t.Error(reason)
-	}
-	e.Call("session/close", object{"sessionId": s}, nil)
-	for range 2 { // with nothing behind it, it is over at once
-		if err := e.Refused("session/load", object{"sessionId": s, "cwd": t.TempDir()}); err.Code != -32602 {
-			t.Error(err)
-		}
-		if err := e.Refused("session/close", object{"sessionId": s}); err.Code != -32002 {
-			t.Error(err)
-		}
-	}
-	e.Call("session/load", object{"sessionId": s, "cwd": f.dir}, nil)
-}
-
 // Loading a session that is open shows it again.
 func TestLoadOfAnOpenSession(t *testing.T) {
 	f := newFixture(t, echo("a", "m"))
@@ -388,61 +348,6 @@ func TestLoadOfAnOpenSession(t *testing.T) {
 	}
 	if reason := ask(t, e, s, "two"); reason != "end_turn" {
 		t.Error(reason)
-	}
-}
-
-// An open session has one folder; a client that names another is told, and nothing
-// has changed.
-func TestLoadOfAnOpenSessionInAnotherFolder(t *testing.T) {
-	f := newFixture(t, echo("a", "m"))
-	e := f.open(plain)
-	s := f.session(e).SessionID
-	err := e.Refused("session/load", object{"sessionId": s, "cwd": t.TempDir()})
-	if err.Code != -32602 || !strings.Contains(err.Message, f.dir) {
-		t.Error(err)
-	}
-	if reason := ask(t, e, s, "one"); reason != "end_turn" {
-		t.Error(reason)
-	}
-}
-
-// A load during a turn waits for its end: what is shown again is not mixed with
-// what is said.
-func TestLoadDuringATurn(t *testing.T) {
-	f := newFixture(t, hanging("a"))
-	e := f.open(plain)
-	s := f.session(e).SessionID
-	prompt := e.Start("session/prompt", promptOf(s, "go"))
-	awaitText(e, s, "One")
-	load := e.Start("session/load", object{"sessionId": s, "cwd": f.dir})
-	for range 20 { // what does not wait overtakes it
-		e.Call("session/list", object{}, nil)
-	}
-	e.Notify("session/cancel", object{"sessionId": s})
-	ended, endedAt := prompt.Answer()
-	loaded, loadedAt := load.Answer()
-	if ended.Error != nil || loaded.Error != nil || endedAt > loadedAt {
-		t.Fatalf("%s\n%s", ended.Raw, loaded.Raw)
-	}
-	for _, u := range e.Updates(s, "user_message_chunk") {
-		if u.Place < endedAt {
-			t.Errorf("shown again before the turn had ended: %s", u.Body)
-		}
-	}
-}
-
-// Another process has the session: the person is told what to do.
-func TestSessionThatIsInUse(t *testing.T) {
-	f := newFixture(t, echo("a", "m"))
-	s := f.session(f.open(plain)).SessionID
-	other := f.open(plain)
-	for method, params := range map[string]object{
-		"session/load": {"sessionId": s, "cwd": f.dir}, "session/delete": {"sessionId": s},
-	} {
-		err := other.Refused(method, params)
-		if err.Code != -32603 || err.Data.Code != "SESSION_STORAGE" || !strings.Contains(err.Message, "Close it there") {
-			t.Errorf("%s: %v", method, err)
-		}
 	}
 }
 
@@ -476,97 +381,41 @@ func TestHugePrompt(t *testing.T) {
 	}
 }
 
-// Files go through the editor when it offers both directions.
-func TestFilesThroughTheEditor(t *testing.T) {
-	p := &llmtest.Provider{Route: "a", List: models("m"), Script: []llmtest.Answer{
-		llmtest.Call(llm.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x.txt"}`}),
-		llmtest.Call(llm.ToolCall{ID: "c2", Name: "edit", Arguments: `{"path":"x.txt","old":"buffer","new":"edited"}`}),
-		llmtest.Call(llm.ToolCall{ID: "c3", Name: "write", Arguments: `{"path":"new.txt","content":"new\n"}`}),
-		llmtest.Say("Done."),
-	}}
-	f := newFixture(t, p)
-	path := filepath.Join(f.dir, "x.txt")
-	if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
-		t.Fatal(err)
+// refusing knows what it lists, and refuses the model "bad" all the same.
+type refusing struct{ *llmtest.Provider }
+
+func (p refusing) Describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
+	if t.Model == "bad" {
+		return llm.ModelInfo{}, llm.Errorf(llm.CodeUnknownModel, "no model bad")
 	}
-	e := f.open(`{"fs":{"readTextFile":true,"writeTextFile":true}}`)
-	var mu sync.Mutex
-	buffers := map[string]string{path: "unsaved buffer\n"}
-	e.Serve = func(method string, params json.RawMessage) (any, *acptest.Error) {
-		mu.Lock()
-		defer mu.Unlock()
-		var p struct{ Path, Content string }
-		if err := json.Unmarshal(params, &p); err != nil {
-			t.Error(err)
-		}
-		if method == "fs/write_text_file" {
-			buffers[p.Path] = p.Content
-			return object{}, nil
-		}
-		text, ok := buffers[p.Path]
-		if !ok {
-			return nil, &acptest.Error{Code: -32603, Message: "cannot open"}
-		}
-		return object{"content": text}, nil
-	}
-	s := f.session(e).SessionID
-	if reason := ask(t, e, s, "edit it"); reason != "end_turn" {
-		t.Fatal(reason)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if buffers[path] != "unsaved edited\n" || buffers[filepath.Join(f.dir, "new.txt")] != "new\n" {
-		t.Errorf("buffers %q; calls %s %s %s", buffers, lastStatus(e, s, "c1"), lastStatus(e, s, "c2"), lastStatus(e, s, "c3"))
-	}
-	if data, _ := os.ReadFile(path); string(data) != "on disk\n" {
-		t.Errorf("the disk was written: %q", data)
-	}
+	return p.Provider.Describe(ctx, t)
 }
 
-// A file that the editor does not know is as it is on disk. One that it gives no
-// text of is not taken for an empty one.
-func TestFilesThatTheEditorDoesNotGive(t *testing.T) {
-	tests := []struct {
-		name string
-		read func() (any, *acptest.Error)
-		want string // on disk, afterwards
-	}{
-		{"not found", func() (any, *acptest.Error) { return nil, &acptest.Error{Code: -32002, Message: "Resource not found"} }, "on the disk\n"},
-		{"no content", func() (any, *acptest.Error) { return object{}, nil }, "on disk\n"},
-		{"null", func() (any, *acptest.Error) { return object{"content": nil}, nil }, "on disk\n"},
-		{"broken", func() (any, *acptest.Error) { return nil, &acptest.Error{Code: -32603, Message: "no"} }, "on disk\n"},
+// A model that its provider refuses is not selected, and nothing has changed.
+func TestRefusedModelChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.opts.Registry.Register(refusing{echo("a", "m", "bad")}, "a"); err != nil {
+		t.Fatal(err)
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			f := newFixture(t, &llmtest.Provider{Route: "a", List: models("m"), Script: []llmtest.Answer{
-				llmtest.Call(llm.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x.txt"}`}),
-				llmtest.Call(llm.ToolCall{ID: "c2", Name: "edit", Arguments: `{"path":"x.txt","old":"disk","new":"the disk"}`}),
-				llmtest.Call(llm.ToolCall{ID: "c3", Name: "write", Arguments: `{"path":"x.txt","content":"on the disk\n"}`}),
-				llmtest.Say("Done."),
-			}})
-			path := filepath.Join(f.dir, "x.txt")
-			if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			e := f.open(`{"fs":{"readTextFile":true,"writeTextFile":true}}`)
-			e.Serve = func(string, json.RawMessage) (any, *acptest.Error) { return tt.read() }
-			s := f.session(e).SessionID
-			if reason := ask(t, e, s, "edit it"); reason != "end_turn" {
-				t.Fatal(reason)
-			}
-			status := "failed"
-			if tt.want != "on disk\n" {
-				status = "completed"
-			}
-			for _, id := range []string{"c1", "c2"} {
-				if got := lastStatus(e, s, id); got != status {
-					t.Errorf("%s is %s", id, got)
-				}
-			}
-			if data, _ := os.ReadFile(path); string(data) != tt.want {
-				t.Errorf("on disk is %q", data)
-			}
-		})
+	e := f.open(plain)
+	before := f.session(e)
+	s := before.SessionID
+	for method, params := range map[string]object{
+		"session/set_config_option": {"sessionId": s, "configId": "model", "value": `["a","bad"]`},
+		"session/set_model":         {"sessionId": s, "modelId": "a/bad"},
+		"session/prompt":            promptOf(s, "/model a/bad"),
+	} {
+		if err := e.Refused(method, params); err.Code != -32602 || !strings.Contains(err.Message, "no model bad") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	var after opened
+	e.Call("session/set_config_option", object{"sessionId": s, "configId": "effort", "value": "climb"}, &after)
+	if got := after.option("model").CurrentValue; got != before.option("model").CurrentValue {
+		t.Errorf("the model is %s", got)
+	}
+	if ask(t, e, s, "hello"); e.Text(s, "agent_message_chunk") != "a/m says hello." {
+		t.Errorf("said %q", e.Text(s, "agent_message_chunk"))
 	}
 }
 
