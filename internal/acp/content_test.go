@@ -148,6 +148,10 @@ func TestDescribeCall(t *testing.T) {
 		{"shell", `{"command":"go test\n ./..."}`, "go test ./...", "execute", ""},
 		{"grep", `{"pattern":"x|y"}`, "x|y", "search", ""},
 		{"read", `{not json`, "read", "read", ""},
+		// What models get wrong and the tools are given mended.
+		{"shell", "{\"command\":\"make\nrm -r old\"}", "make rm -r old", "execute", ""},
+		{"shell", `"{\"command\":\"rm -r old\"}"`, "rm -r old", "execute", ""},
+		{"write", "{\"path\":\"x\",\"content\":\"a\nb\"}", "x", "edit", "/w/x:0"},
 		{"files__list", `{}`, "files__list", "other", ""},
 	}
 	for _, tt := range tests {

@@ -174,19 +174,23 @@ func (c *conversation) shut() {
 	}
 }
 
-// abandon ends, in the mailbox, a session that could not be opened.
+// abandon ends a session that could not be opened, behind everything that is in
+// the mailbox: the next message may open it.
 func (c *conversation) abandon() {
+	c.srv.mu.Lock() // nobody finds it meanwhile
+	defer c.srv.mu.Unlock()
 	c.mu.Lock()
-	if c.closing { // whoever closes it does the rest
-		c.mu.Unlock()
-		return
+	defer c.mu.Unlock()
+	switch {
+	case c.closing: // whoever closes it does the rest
+	case len(c.jobs) > 0:
+		c.postLocked(c.abandon)
+	case c.open == nil:
+		c.closing = true
+		c.srv.forgetLocked(c)
+		// done tells a session that waits for the id to go on.
+		close(c.done)
 	}
-	c.closing = true
-	c.mu.Unlock()
-	c.srv.forget(c)
-	// What is still in the mailbox finds no workbench, and done tells a session
-	// that waits for the id to go on.
-	close(c.done)
 }
 
 // update sends an update of the session.
@@ -212,7 +216,7 @@ func (c *conversation) announce(w *workbench) {
 			w.mu.Lock()
 			title := w.title
 			w.mu.Unlock()
-			c.update(infoUpdate{Kind: "session_info_update", Title: title, UpdatedAt: timestamp(time.Now())})
+			c.sendInfo(w, title)
 			c.sayNow(w)
 			go c.sendOptionsAfterProbe(w)
 		})

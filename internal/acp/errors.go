@@ -8,6 +8,7 @@ import (
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/jsonrpc2"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/session"
 )
 
 // Error codes of this front end, beside those of package llm.
@@ -47,6 +48,15 @@ func notFound(id string) *jsonrpc2.Error {
 
 func internal(code llm.Code, message string) *jsonrpc2.Error {
 	return newError(jsonrpc2.CodeInternalError, code, message)
+}
+
+// storageError says that a session's files cannot be used.
+func storageError(what string, err error) *jsonrpc2.Error {
+	message := what + err.Error()
+	if _, ok := errors.AsType[*session.InUseError](err); ok {
+		message += ". Close it there, or go on in a new session"
+	}
+	return internal(codeStorage, message)
 }
 
 // turnError makes the answer to a prompt whose turn failed.

@@ -22,13 +22,20 @@ func (a *approver) Approve(ctx context.Context, q *tool.Question) (tool.Decision
 	if w == nil {
 		return tool.Cancelled, nil
 	}
-	if t := w.runningTurn(); t != nil && t.shown(ctx, q.CallID) != nil {
-		return tool.Cancelled, nil
+	var terminal []any // that the card has, and keeps
+	if t := w.runningTurn(); t != nil {
+		oc, err := t.shown(ctx, q.CallID)
+		if err != nil {
+			return tool.Cancelled, nil
+		}
+		terminal = oc.terminalContent()
 	}
 	card := describeCall(llm.ToolCall{ID: q.CallID, Name: q.Tool, Arguments: q.Arguments}, w.dir)
 	call := card.announce()
 	call.Kind = ""
-	call.Content = card.intent(q.Action)
+	if call.Content = card.question(q.Action); call.Content != nil {
+		call.Content = append(call.Content, terminal...)
+	}
 	request := permissionRequest{SessionID: a.c.id, ToolCall: call, Options: permissionOptions(q.Action.Scopes)}
 
 	var answer struct {

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/llm/llmtest"
 )
 
@@ -78,5 +80,64 @@ func TestPermissionOfAClientThatCannotAsk(t *testing.T) {
 	}
 	if status := lastStatus(e, s, "c1"); status != "failed" {
 		t.Errorf("the call is %q", status)
+	}
+}
+
+// A person sees what they are asked about, also where the title has no room for
+// it: all of a command, and why there is a question about what is free.
+func TestQuestionSaysWhatItIsAbout(t *testing.T) {
+	const script = "cd build\nrm -r old\n"
+	long := "echo " + strings.Repeat("a", 300) + "; touch x"
+	call := func(name string, arguments object) llm.ToolCall {
+		text, _ := json.Marshal(arguments)
+		return llm.ToolCall{ID: "c", Name: name, Arguments: string(text)}
+	}
+	read := llmtest.Call(call("read", object{"path": "."}))
+	tests := []struct {
+		name   string
+		script []llmtest.Answer
+		caps   string
+		want   string // of the text shown, "" for none
+	}{
+		{"short", []llmtest.Answer{llmtest.Call(call("shell", object{"command": "touch x"}))}, plain, ""},
+		{"lines", []llmtest.Answer{llmtest.Call(call("shell", object{"command": script}))}, plain, "```\n" + script + "```"},
+		{"long", []llmtest.Answer{llmtest.Call(call("shell", object{"command": long}))}, plain, "```\n" + long + "\n```"},
+		{"terminal", []llmtest.Answer{llmtest.Call(call("shell", object{"command": script}))}, `{"_meta":{"terminal_output":true}}`, "```\n" + script + "```"},
+		{"again", []llmtest.Answer{read, read, read}, plain, "read . once more? It gave the same result 2 times"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFixture(t, &llmtest.Provider{Route: "a", List: models("m"), Script: append(tt.script, llmtest.Say("Done."))})
+			e := f.open(tt.caps)
+			var questions []json.RawMessage
+			e.Permission = func(params json.RawMessage) string {
+				questions = append(questions, params)
+				return "cancelled"
+			}
+			if reason := ask(t, e, f.session(e).SessionID, "go"); reason != "cancelled" || len(questions) != 1 {
+				t.Fatalf("%s, %d questions", reason, len(questions))
+			}
+			var q struct {
+				ToolCall struct {
+					Content []struct {
+						Type    string
+						Content struct{ Text string }
+					}
+				}
+			}
+			if err := json.Unmarshal(questions[0], &q); err != nil {
+				t.Fatal(err)
+			}
+			shown, terminals := "", 0
+			for _, c := range q.ToolCall.Content {
+				shown += c.Content.Text
+				if c.Type == "terminal" {
+					terminals++
+				}
+			}
+			if shown != tt.want || (terminals == 1) != (tt.name == "terminal") {
+				t.Errorf("shown %q and %d terminals, want %q", shown, terminals, tt.want)
+			}
+		})
 	}
 }

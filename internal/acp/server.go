@@ -235,6 +235,10 @@ func (s *Server) publish(c *conversation) (before *conversation, ok bool) {
 func (s *Server) forget(c *conversation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgetLocked(c)
+}
+
+func (s *Server) forgetLocked(c *conversation) {
 	if s.sessions[c.id] == c {
 		delete(s.sessions, c.id)
 	}

@@ -46,7 +46,7 @@ func (s *Server) sessionDelete(req *jsonrpc2.Request) (any, error) {
 			err = os.RemoveAll(filepath.Join(dir, strings.ToLower(id)))
 		}
 		if err != nil {
-			return nil, internal(codeStorage, "the session cannot be deleted: "+err.Error())
+			return nil, storageError("the session cannot be deleted: ", err)
 		}
 		return empty{}, nil
 	}

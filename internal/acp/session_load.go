@@ -97,7 +97,7 @@ func (c *conversation) openLog(ctx context.Context, set *setup) (*workbench, []l
 	case errors.Is(err, session.ErrNotFound):
 		return nil, nil, notFound(c.id)
 	case err != nil:
-		return nil, nil, internal(codeStorage, err.Error())
+		return nil, nil, storageError("", err)
 	}
 	if !sameDir(log.CWD(), set.dir) {
 		if err := log.Close(); err != nil {
@@ -181,11 +181,13 @@ func (c *conversation) replayAnswer(w *workbench, m *llm.Message, results map[in
 			if !result.IsError {
 				update.Status = statusCompleted
 			}
-			update.Content = card.result(result.Text(), nil)
+			update.Content = card.replayed(result)
 		}
 		c.update(update)
-		if p, ok := planOf(call.Arguments); ok && call.Name == "todo" && update.Status == statusCompleted {
-			c.update(p)
+		if call.Name == "todo" && update.Status == statusCompleted {
+			if p, ok := planOf(call.Arguments); ok {
+				c.update(p)
+			}
 		}
 	}
 }

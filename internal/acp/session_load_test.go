@@ -1,12 +1,16 @@
 package acp_test
 
 import (
+	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/drover-dev/drover/internal/acp/acptest"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/session"
 )
@@ -116,5 +120,143 @@ func TestDeleteRemovesOutputs(t *testing.T) {
 	e.Call("session/delete", object{"sessionId": strings.ToUpper(gone)}, nil) // the store takes both
 	if left, err := filepath.Glob(filepath.Join(f.opts.Agent.SpillDir, "*", "*")); err != nil || len(left) != 1 || filepath.Base(filepath.Dir(left[0])) != kept {
 		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+// Opening a session is no change of it: the client is told the same time and title
+// as by session/list, and a title of any length is one line.
+func TestLoadTellsWhenTheSessionWasChanged(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	then := time.Date(2020, 2, 3, 4, 5, 6, 0, time.UTC)
+	log, err := f.opts.Sessions.Create(f.dir, &session.CreateOptions{Now: func() time.Time { return then }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.Append(&session.SessionInfo{Title: "Two\n" + strings.Repeat("lines ", 1<<12)}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	type info struct{ Title, UpdatedAt string }
+	e := f.open(plain)
+	e.Call("session/load", object{"sessionId": log.ID(), "cwd": f.dir}, nil)
+	var told info
+	if err := json.Unmarshal(e.AwaitUpdate(log.ID(), "session_info_update").Body, &told); err != nil {
+		t.Fatal(err)
+	}
+	if told.UpdatedAt != "2020-02-03T04:05:06Z" || !strings.HasPrefix(told.Title, "Two lines") {
+		t.Errorf("told %.200q", told)
+	}
+	ask(t, e, log.ID(), "one")
+	var list struct{ Sessions []info }
+	e.Call("session/list", object{}, &list)
+	if len(list.Sessions) != 1 || list.Sessions[0].UpdatedAt <= told.UpdatedAt || list.Sessions[0].Title != told.Title {
+		t.Errorf("listed %.200q", list)
+	}
+}
+
+// A load that fails does not stand in the way of the one behind it, in one write
+// or not, and leaves nothing: the log is free, and a third one opens it.
+func TestLoadRightBehindOneThatFails(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	ask(t, e, s, "one")
+	e.Call("session/close", object{"sessionId": s}, nil)
+	wrong := e.Prepare("session/load", object{"sessionId": s, "cwd": t.TempDir()})
+	missing := e.Prepare("session/resume", object{"sessionId": s, "cwd": filepath.Join(f.dir, "no")})
+	mode := e.Prepare("session/set_mode", object{"sessionId": s, "modeId": "edit"})
+	right := e.Prepare("session/load", object{"sessionId": s, "cwd": f.dir})
+	prompt := e.Prepare("session/prompt", promptOf(s, "two"))
+	e.Write(wrong.Line + missing.Line + mode.Line + right.Line + prompt.Line)
+	for _, r := range []*acptest.Request{wrong, missing, mode} {
+		if m, _ := r.Answer(); m.Error == nil {
+			t.Errorf("%s", m.Raw)
+		}
+	}
+	var got stop
+	if err := errors.Join(right.Wait(nil), prompt.Wait(&got)); err != nil || got.StopReason != "end_turn" {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	if reason := ask(t, e, s, "three"); reason != "end_turn" {
+		t.Error(reason)
+	}
+	e.Call("session/close", object{"sessionId": s}, nil)
+	for range 2 { // with nothing behind it, it is over at once
+		if err := e.Refused("session/load", object{"sessionId": s, "cwd": t.TempDir()}); err.Code != -32602 {
+			t.Error(err)
+		}
+		if err := e.Refused("session/close", object{"sessionId": s}); err.Code != -32002 {
+			t.Error(err)
+		}
+	}
+	e.Call("session/load", object{"sessionId": s, "cwd": f.dir}, nil)
+}
+
+// An open session has one folder; a client that names another is told, and nothing
+// has changed.
+func TestLoadOfAnOpenSessionInAnotherFolder(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	err := e.Refused("session/load", object{"sessionId": s, "cwd": t.TempDir()})
+	if err.Code != -32602 || !strings.Contains(err.Message, f.dir) {
+		t.Error(err)
+	}
+	if reason := ask(t, e, s, "one"); reason != "end_turn" {
+		t.Error(reason)
+	}
+}
+
+// A load during a turn waits for its end: what is shown again is not mixed with
+// what is said.
+func TestLoadDuringATurn(t *testing.T) {
+	f := newFixture(t, hanging("a"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	prompt := e.Start("session/prompt", promptOf(s, "go"))
+	awaitText(e, s, "One")
+	load := e.Start("session/load", object{"sessionId": s, "cwd": f.dir})
+	for range 20 { // what does not wait overtakes it
+		e.Call("session/list", object{}, nil)
+	}
+	e.Notify("session/cancel", object{"sessionId": s})
+	ended, endedAt := prompt.Answer()
+	loaded, loadedAt := load.Answer()
+	if ended.Error != nil || loaded.Error != nil || endedAt > loadedAt {
+		t.Fatalf("%s\n%s", ended.Raw, loaded.Raw)
+	}
+	for _, u := range e.Updates(s, "user_message_chunk") {
+		if u.Place < endedAt {
+			t.Errorf("shown again before the turn had ended: %s", u.Body)
+		}
+	}
+}
+
+// Another process has the session: the person is told what to do.
+func TestSessionThatIsInUse(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	s := f.session(f.open(plain)).SessionID
+	other := f.open(plain)
+	for method, params := range map[string]object{
+		"session/load": {"sessionId": s, "cwd": f.dir}, "session/delete": {"sessionId": s},
+	} {
+		err := other.Refused(method, params)
+		if err.Code != -32603 || err.Data.Code != "SESSION_STORAGE" || !strings.Contains(err.Message, "Close it there") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+}
+
+// A session that is opened again goes on with the effort of its last request.
+func TestLoadRestoresTheEffort(t *testing.T) {
+	f := newFixture(t, echo("a", "m"))
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	e.Call("session/set_config_option", object{"sessionId": s, "configId": "effort", "value": "graze"}, nil)
+	ask(t, e, s, "one")
+	e.Call("session/close", object{"sessionId": s}, nil)
+	var o opened
+	e.Call("session/load", object{"sessionId": s, "cwd": f.dir}, &o)
+	if got := o.option("effort").CurrentValue; got != "graze" {
+		t.Errorf("the effort is %s", got)
 	}
 }

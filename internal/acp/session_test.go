@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -208,6 +206,31 @@ func TestEngineThatComesLater(t *testing.T) {
 	}
 }
 
+// A prompt that is cancelled while a model is looked for for it is cancelled, and
+// no failure.
+func TestCancelWhileAModelIsLookedFor(t *testing.T) {
+	f := newFixture(t)
+	looking := make(chan struct{}, 1)
+	calls := 0
+	f.opts.Ready = func(ctx context.Context) error {
+		if calls++; calls == 1 { // for session/new
+			return nil
+		}
+		looking <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	e := f.open(plain)
+	s := f.session(e).SessionID
+	prompt := e.Start("session/prompt", promptOf(s, "hello"))
+	<-looking
+	e.Notify("session/cancel", object{"sessionId": s})
+	var got stop
+	if err := prompt.Wait(&got); err != nil || got.StopReason != "cancelled" {
+		t.Errorf("%v, %+v", err, got)
+	}
+}
+
 func TestBrokenConfigurationIsAnAnswer(t *testing.T) {
 	f := newFixture(t, echo("a", "m"))
 	f.opts.ConfigError = errors.New("config.toml:3: unknown key \"modle\"")
@@ -358,50 +381,41 @@ func TestHugePrompt(t *testing.T) {
 	}
 }
 
-// Files go through the editor when it offers both directions.
-func TestFilesThroughTheEditor(t *testing.T) {
-	p := &llmtest.Provider{Route: "a", List: models("m"), Script: []llmtest.Answer{
-		llmtest.Call(llm.ToolCall{ID: "c1", Name: "read", Arguments: `{"path":"x.txt"}`}),
-		llmtest.Call(llm.ToolCall{ID: "c2", Name: "edit", Arguments: `{"path":"x.txt","old":"buffer","new":"edited"}`}),
-		llmtest.Call(llm.ToolCall{ID: "c3", Name: "write", Arguments: `{"path":"new.txt","content":"new\n"}`}),
-		llmtest.Say("Done."),
-	}}
-	f := newFixture(t, p)
-	path := filepath.Join(f.dir, "x.txt")
-	if err := os.WriteFile(path, []byte("on disk\n"), 0o600); err != nil {
+// refusing knows what it lists, and refuses the model "bad" all the same.
+type refusing struct{ *llmtest.Provider }
+
+func (p refusing) Describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
+	if t.Model == "bad" {
+		return llm.ModelInfo{}, llm.Errorf(llm.CodeUnknownModel, "no model bad")
+	}
+	return p.Provider.Describe(ctx, t)
+}
+
+// A model that its provider refuses is not selected, and nothing has changed.
+func TestRefusedModelChangesNothing(t *testing.T) {
+	f := newFixture(t)
+	if _, err := f.opts.Registry.Register(refusing{echo("a", "m", "bad")}, "a"); err != nil {
 		t.Fatal(err)
 	}
-	e := f.open(`{"fs":{"readTextFile":true,"writeTextFile":true}}`)
-	var mu sync.Mutex
-	buffers := map[string]string{path: "unsaved buffer\n"}
-	e.Serve = func(method string, params json.RawMessage) (any, *acptest.Error) {
-		mu.Lock()
-		defer mu.Unlock()
-		var p struct{ Path, Content string }
-		if err := json.Unmarshal(params, &p); err != nil {
-			t.Error(err)
+	e := f.open(plain)
+	before := f.session(e)
+	s := before.SessionID
+	for method, params := range map[string]object{
+		"session/set_config_option": {"sessionId": s, "configId": "model", "value": `["a","bad"]`},
+		"session/set_model":         {"sessionId": s, "modelId": "a/bad"},
+		"session/prompt":            promptOf(s, "/model a/bad"),
+	} {
+		if err := e.Refused(method, params); err.Code != -32602 || !strings.Contains(err.Message, "no model bad") {
+			t.Errorf("%s: %v", method, err)
 		}
-		if method == "fs/write_text_file" {
-			buffers[p.Path] = p.Content
-			return object{}, nil
-		}
-		text, ok := buffers[p.Path]
-		if !ok {
-			return nil, &acptest.Error{Code: -32603, Message: "cannot open"}
-		}
-		return object{"content": text}, nil
 	}
-	s := f.session(e).SessionID
-	if reason := ask(t, e, s, "edit it"); reason != "end_turn" {
-		t.Fatal(reason)
+	var after opened
+	e.Call("session/set_config_option", object{"sessionId": s, "configId": "effort", "value": "climb"}, &after)
+	if got := after.option("model").CurrentValue; got != before.option("model").CurrentValue {
+		t.Errorf("the model is %s", got)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if buffers[path] != "unsaved edited\n" || buffers[filepath.Join(f.dir, "new.txt")] != "new\n" {
-		t.Errorf("buffers %q; calls %s %s %s", buffers, lastStatus(e, s, "c1"), lastStatus(e, s, "c2"), lastStatus(e, s, "c3"))
-	}
-	if data, _ := os.ReadFile(path); string(data) != "on disk\n" {
-		t.Errorf("the disk was written: %q", data)
+	if ask(t, e, s, "hello"); e.Text(s, "agent_message_chunk") != "a/m says hello." {
+		t.Errorf("said %q", e.Text(s, "agent_message_chunk"))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 // when the session is loaded again, where the files may be others.
 type card struct {
 	call      llm.ToolCall
+	arguments string // of the call, as its tool reads them
 	title     string
 	kind      tool.Kind
 	locations []location
@@ -26,8 +27,12 @@ const maxCommandTitle = 200
 
 // describeCall makes the card of a call in a session that works in dir.
 func describeCall(call llm.ToolCall, dir string) *card {
-	c := &card{call: call, title: line(call.Name), kind: tool.KindOther}
-	args := parseObject(call.Arguments)
+	c := &card{call: call, arguments: call.Arguments, title: line(call.Name), kind: tool.KindOther}
+	// What is asked about is what will run: the tools get mended arguments.
+	if mended, err := llm.RepairArguments(call.Arguments); err == nil {
+		c.arguments = mended
+	}
+	args := parseObject(c.arguments)
 	switch call.Name {
 	case "read":
 		c.kind = tool.KindRead
@@ -70,8 +75,11 @@ func (c *card) file(args object, dir string) {
 		path = filepath.Join(dir, path)
 	}
 	path = filepath.Clean(path)
-	c.locations = []location{{Path: path}}
 	c.title = line(path)
+	if headFits(path, maxTitle) < len(path) {
+		return // no file has such a name
+	}
+	c.locations = []location{{Path: path}}
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 		c.title = line(filepath.ToSlash(rel))
 	}
@@ -92,8 +100,8 @@ func (c *card) words(text string) {
 // announce is the tool_call that makes the call known.
 func (c *card) announce() toolCall {
 	return toolCall{
-		Kind: "tool_call", ID: c.call.ID, Title: c.title, Name: c.call.Name, ToolKind: string(c.kind),
-		Status: statusPending, Locations: c.locations, RawInput: rawInput(c.call.Arguments),
+		Kind: "tool_call", ID: c.call.ID, Title: c.title, Name: line(c.call.Name), ToolKind: string(c.kind),
+		Status: statusPending, Locations: c.locations, RawInput: rawInput(c.arguments),
 	}
 }
 
@@ -124,6 +132,41 @@ func (c *card) intent(a *tool.Action) []any {
 		return nil
 	}
 	return []any{showDiff(a.Diff)}
+}
+
+// question shows what a person is asked about, as far as the title does not say
+// it: a diff, a command of several lines or a long one, or why there is a
+// question about what is free.
+func (c *card) question(a *tool.Action) []any {
+	switch {
+	case a.Access == tool.AccessNone:
+		return []any{blockContent{"content", textContent(line(a.Title))}}
+	case a.Command != "" && strings.TrimSpace(a.Command) != c.title:
+		return []any{blockContent{"content", textContent(fenced(clip(a.Command, maxField-64)))}}
+	}
+	return c.intent(a)
+}
+
+// replayed shows what a call gave when it was run, as far as the log tells it: of
+// an edit the text that was replaced, and where.
+func (c *card) replayed(result *llm.Message) []any {
+	text := result.Text()
+	if result.IsError || len(c.locations) == 0 {
+		return c.result(text, nil)
+	}
+	diff := tool.LoggedDiff(c.call.Name, c.call.Arguments, text)
+	if diff == nil {
+		return c.result(text, nil)
+	}
+	diff.Path = c.locations[0].Path
+	if diff.Created {
+		return c.result(text, diff)
+	}
+	content := c.result(text, nil)
+	if shown, ok := showDiff(diff).(diffContent); ok {
+		content = append([]any{shown}, content...)
+	}
+	return content
 }
 
 // result shows what a call gave: its diff, or else its text.

@@ -109,6 +109,14 @@ func (oc *openCard) shownDiff(r tool.Result) *tool.Diff {
 	return oc.action.Diff
 }
 
+// terminalContent is the client's terminal of the call, if it has one.
+func (oc *openCard) terminalContent() []any {
+	if !oc.terminal {
+		return nil
+	}
+	return []any{terminalContent{"terminal", oc.call.ID}}
+}
+
 // finishTerminal ends the client's terminal: with the output that it has not got
 // yet, or with the result where nothing was streamed.
 func (oc *openCard) finishTerminal(update *toolCall, r tool.Result) {
@@ -116,7 +124,7 @@ func (oc *openCard) finishTerminal(update *toolCall, r tool.Result) {
 	if !oc.streamed && rest == "" {
 		rest = clip(r.Text, maxField)
 	}
-	update.Content = []any{terminalContent{"terminal", oc.call.ID}}
+	update.Content = oc.terminalContent()
 	exit := terminalExit{ID: oc.call.ID}
 	// A result ends with a line that says how the command did; there is no code
 	// where a signal or a limit ended it.

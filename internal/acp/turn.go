@@ -184,7 +184,7 @@ func (t *turn) pending(ev agent.CallPending) {
 	update := oc.announce()
 	update.Content = oc.intent(ev.Action)
 	if oc.terminal {
-		update.Content = []any{terminalContent{"terminal", oc.call.ID}}
+		update.Content = oc.terminalContent()
 		update.Meta = map[string]any{"terminal_info": terminalInfo{oc.call.ID, t.w.dir}}
 	}
 	t.c.update(update)
@@ -194,18 +194,18 @@ func (t *turn) pending(ev agent.CallPending) {
 
 // shown waits until the call is on the client's screen: the agent asks about it
 // while the event that announces it is still on its way through here.
-func (t *turn) shown(ctx context.Context, id string) error {
+func (t *turn) shown(ctx context.Context, id string) (*openCard, error) {
 	for {
 		t.mu.Lock()
-		known, added := t.cards[id] != nil, t.added
+		oc, added := t.cards[id], t.added
 		t.mu.Unlock()
-		if known {
-			return nil
+		if oc != nil {
+			return oc, nil
 		}
 		select {
 		case <-added:
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
@@ -261,8 +261,13 @@ func (c *conversation) sendTitle(w *workbench) {
 	w.title = title
 	w.mu.Unlock()
 	if changed {
-		c.update(infoUpdate{Kind: "session_info_update", Title: line(title), UpdatedAt: timestamp(time.Now())})
+		c.sendInfo(w, title)
 	}
+}
+
+// sendInfo sends what session/list says of the session too.
+func (c *conversation) sendInfo(w *workbench, title string) {
+	c.update(infoUpdate{Kind: "session_info_update", Title: line(title), UpdatedAt: timestamp(w.agent.Updated())})
 }
 
 // writeTitle lets the model write the title, where that is asked for, behind the

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -247,26 +248,52 @@ func TestPlanOf(t *testing.T) {
 }
 
 // A change too large for a line is told in words; a line stays under 1 MiB
-// whatever a call holds.
+// whatever a call holds, live and when it is shown again.
 func TestLinesStayBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, `{}`)
-		for i, size := range []int{1000, maxField / 2, maxField + 1, 2 * maxField} {
-			body := strings.Repeat("\x01", size)
-			id := strings.Repeat("c", i+1)
-			diff := &tool.Diff{Path: "/w/x", Old: strings.Repeat("a", size), New: strings.Repeat("b", size)}
-			args, _ := json.Marshal(map[string]string{"path": "x", "content": body})
-			s.show(agent.CallPending{Call: llm.ToolCall{ID: id, Name: "write", Arguments: string(args)}, Action: &tool.Action{Diff: diff}})
-			s.show(agent.CallFinished{ID: id, Result: tool.Result{Status: tool.StatusOK, Text: body, Diff: diff}})
-			s.show(agent.Text(body))
+		check := func(what string) {
 			for _, line := range s.said() {
 				if len(line) > 1<<20-1000 {
-					t.Errorf("size %d: a line of %d bytes", size, len(line))
+					t.Errorf("%s: a line of %d bytes", what, len(line))
 				}
 				if !json.Valid([]byte(line)) {
-					t.Errorf("size %d: not JSON: %.100s", size, line)
+					t.Errorf("%s: not JSON: %.100s", what, line)
 				}
 			}
+		}
+		n := 0
+		show := func(call llm.ToolCall, diff *tool.Diff, text string) {
+			n++
+			call.ID = fmt.Sprint(n)
+			what := fmt.Sprintf("call %d, %.10q", n, call.Name)
+			s.show(agent.CallPending{Call: call, Action: &tool.Action{Diff: diff}})
+			s.show(agent.CallFinished{ID: call.ID, Result: tool.Result{Status: tool.StatusOK, Text: text, Diff: diff}})
+			check(what)
+			s.c.replay(s.w, []llm.Message{
+				{Role: llm.User, Parts: []llm.Part{llm.Text(text)}},
+				{Role: llm.Assistant, Parts: []llm.Part{llm.Text(text)}, Reasoning: &llm.Reasoning{Text: text}, Calls: []llm.ToolCall{call}},
+				{Role: llm.Tool, CallID: call.ID, Parts: []llm.Part{llm.Text(text)}},
+			})
+			check(what + ", shown again")
+		}
+		for _, size := range []int{maxField / 2, maxField + 1} {
+			body := strings.Repeat("\x01", size)
+			diff := &tool.Diff{Path: "/w/x", Old: strings.Repeat("a", size), New: strings.Repeat("b", size)}
+			object := func(name string) string {
+				text, _ := json.Marshal(map[string]string{"path": "x", name: body})
+				return string(text)
+			}
+			for name, arguments := range map[string]string{
+				"write": object("content"), "read": object("path"), "shell": object("command"), "grep": object("pattern"),
+				"remember": object("title"), body: object("path"),
+			} {
+				show(llm.ToolCall{Name: name, Arguments: arguments}, diff, "Created "+body)
+			}
+			edit, _ := json.Marshal(map[string]string{"path": "x", "old": diff.Old, "new": diff.New})
+			show(llm.ToolCall{Name: "edit", Arguments: string(edit)}, nil, "Edited "+body)
+			s.show(agent.Text(body))
+			check("text")
 		}
 	})
 }

@@ -398,6 +398,13 @@ func (a *Agent) Title() string {
 // Unsaved reports whether a part of the session waits to be saved.
 func (a *Agent) Unsaved() bool { return a.log.Unsaved() != nil }
 
+// Updated returns when the session was changed last.
+func (a *Agent) Updated() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state.Updated
+}
+
 // Close ends what belongs to the session: a pending probe and the log. It waits
 // for a running turn, which the caller has to cancel; turns that come after it
 // fail. An error means that a part of the session could not be saved.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/drover-dev/drover/internal/llm"
 )
 
 // Unified is the change in unified form with three lines of context, under the
@@ -59,6 +61,37 @@ func (d *Diff) stat() string {
 	added, removed := d.Lines()
 	return fmt.Sprintf("+%d -%d lines", added, removed)
 }
+
+// LoggedDiff is what a call of write or edit changed that succeeded, as far as
+// its arguments and its result tell it, which is what a session keeps. Of a file
+// that the call made it is all, with Created set; of an edit it is the text that
+// was replaced. It is nil for other calls and for a file that was written over:
+// nobody knows any more what was in it. It has no path.
+func LoggedDiff(name, arguments, result string) *Diff {
+	object, err := llm.RepairArguments(arguments)
+	if err != nil {
+		return nil
+	}
+	d := &Diff{Created: strings.HasPrefix(result, createdWord)}
+	switch name {
+	case "write":
+		a := parseArguments(object, "path", "content")
+		if d.New = a.text("content"); a.err() != nil || !d.Created {
+			return nil
+		}
+	case "edit":
+		a := parseArguments(object, "path", "old", "new", "all")
+		if d.Old, d.New = a.text("old"), a.text("new"); a.err() != nil || d.Created && d.Old != "" {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return d
+}
+
+// createdWord begins the result of a call that made a file.
+const createdWord = "Created "
 
 // crlf is the line end of Windows. Models see and write "\n" alone.
 const crlf = "\r\n"

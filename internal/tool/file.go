@@ -78,7 +78,10 @@ func (w *Workspace) loadUnsaved(ctx context.Context, p place) (textFile, error) 
 
 func (w *Workspace) loadRegular(ctx context.Context, p place) (string, error) {
 	if w.FS != nil && p.inside() {
-		return w.FS.ReadTextFile(ctx, p.abs)
+		text, err := w.FS.ReadTextFile(ctx, p.abs)
+		if !errors.Is(err, fs.ErrNotExist) { // else the disk has it alone
+			return text, err
+		}
 	}
 	f, err := p.open()
 	if err != nil {
@@ -108,7 +111,9 @@ func (w *Workspace) store(ctx context.Context, p place, text string) error {
 		return fmt.Errorf("folder %s: %w", filepath.ToSlash(dir), plainError(err))
 	}
 	if w.FS != nil {
-		return w.FS.WriteTextFile(ctx, p.abs, text)
+		if err := w.FS.WriteTextFile(ctx, p.abs, text); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return plainError(replaceFile(root, p.rel, text))
 }

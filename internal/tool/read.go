@@ -122,10 +122,12 @@ func (t *readTool) readFile(ctx context.Context, name string, p place, f *os.Fil
 	}
 	if t.w.FS != nil && p.inside() {
 		text, err := t.w.FS.ReadTextFile(ctx, p.abs)
-		if err != nil {
+		if err == nil {
+			return readLines(ctx, name, strings.NewReader(text), offset, limit)
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // else the disk has it alone
 			return Result{}, fmt.Errorf("%s: %w", name, err)
 		}
-		return readLines(ctx, name, strings.NewReader(text), offset, limit)
 	}
 	return readLines(ctx, name, in, offset, limit)
 }

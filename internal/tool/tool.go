@@ -196,7 +196,8 @@ type ServerSpec struct {
 }
 
 // FS reads and writes text files for the file tools: the disk, or an editor
-// with unsaved buffers. Paths are absolute and already checked.
+// with unsaved buffers. Paths are absolute and already checked. An error that is
+// [io/fs.ErrNotExist] says that it does not know the file: what is on disk counts then.
 type FS interface {
 	ReadTextFile(ctx context.Context, path string) (string, error)
 	WriteTextFile(ctx context.Context, path, text string) error

@@ -67,7 +67,7 @@ func (t *writeTool) write(ctx context.Context, p place, change *Diff, note strin
 		return Result{}, fmt.Errorf("%s: %w", name, err)
 	}
 	lines := plural(countLines(change.New), "line")
-	text := fmt.Sprintf("Created %s, %s.", name, lines)
+	text := fmt.Sprintf(createdWord+"%s, %s.", name, lines)
 	if !change.Created {
 		text = fmt.Sprintf("Replaced %s, %s (%s).", name, lines, change.stat())
 	}
