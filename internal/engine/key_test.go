@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/engine/enginetest"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/openai"
 )
 
 // hangingDial never connects.
@@ -122,6 +123,16 @@ func TestKeyIsSentAndHidden(t *testing.T) {
 	if strings.Contains(r.err.Message, "sesame") {
 		t.Error(r.err)
 	}
+
+	// Wherever a message is cut, nothing of the key is left in it.
+	for pad := range len("sesame") + 10 {
+		text := strings.Repeat("x", openai.MaxMessageRunes-len("sesame...")-5+pad) + " sesame and the rest of the story"
+		srv.Fault("", enginetest.Refuse(401, text, "authentication_error"))
+		if r := collect(t, e, t.Context(), request("m", "hello")); strings.Contains(r.err.Message, "sesa") {
+			t.Errorf("padding %d: %s", pad, r.err.Message[480:])
+		}
+	}
+	srv.Heal()
 
 	wrong := New("lab", e.saved, Custom, &Options{Key: "other", Limits: e.opts.Limits})
 	t.Cleanup(wrong.Close)
