@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -133,6 +134,14 @@ func TestKeyIsSentAndHidden(t *testing.T) {
 		}
 	}
 	srv.Heal()
+
+	// A request to any other address of the engine would go without the key.
+	for address, want := range map[string]string{e.saved.Root(): "Bearer sesame", "http://127.0.0.1:1": "", "http://llm.example.org": ""} {
+		req, err := e.newRequest(t.Context(), mustParse(t, address), http.MethodPost, "/v1/chat/completions", nil)
+		if err != nil || req.Header.Get("Authorization") != want {
+			t.Errorf("%s: %v, %v", address, req, err)
+		}
+	}
 
 	wrong := New("lab", e.saved, Custom, &Options{Key: "other", Limits: e.opts.Limits})
 	t.Cleanup(wrong.Close)

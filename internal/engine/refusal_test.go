@@ -75,6 +75,14 @@ func TestOnlyWhatWasSentIsRefused(t *testing.T) {
 					if r.err == nil || r.err.Code != code || r.err.Option != option {
 						t.Errorf("status %d, sent %v: %+v, want %s of %q", status, has, r.err, code, option)
 					}
+					if !has {
+						continue
+					}
+					// Refused once more, it is still what the engine complains of.
+					req.Snapshot.Refusals = req.Snapshot.Refusals.With(tt.option)
+					if r := collect(t, e, t.Context(), req); r.err == nil || r.err.Code != code || r.err.Option != option {
+						t.Errorf("status %d, again: %+v, want %s of %q", status, r.err, code, option)
+					}
 				}
 			}
 		})

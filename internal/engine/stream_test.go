@@ -115,6 +115,9 @@ func TestResetBeforeTheAnswer(t *testing.T) {
 	srv.Fault("", enginetest.Fault{Reset: true})
 	r := collect(t, e, t.Context(), request("m", "hello"))
 	checkError(t, r.err, llm.CodeTransport, fmt.Sprintf("local:%d: connection reset while the prompt was processed", srv.Port()))
+	if r.err.Unreached {
+		t.Error("somebody listens there")
+	}
 }
 
 // checkTimeout sends a request that has to end at a limit, to the nanosecond.
