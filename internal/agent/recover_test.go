@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,46 @@ func TestARefusedOptionIsLeftOut(t *testing.T) {
 		}
 	}
 	f.check()
+}
+
+// Each option is left out once. An engine that goes on refusing ends the turn with
+// its last word, also one that refuses something new each time.
+func TestRefusalsEnd(t *testing.T) {
+	refusal := func(o llm.Refusal) llmtest.Answer {
+		return llmtest.Fail(&llm.Error{Code: llm.CodeUnsupportedOption, Message: "no " + string(o), Option: o})
+	}
+	for _, tt := range []struct {
+		name     string
+		answer   func(n int) llmtest.Answer
+		requests int
+		code     llm.Code
+		says     string
+	}{
+		{"the same", func(int) llmtest.Answer { return refusal(llm.RefusedSampling) }, 2, llm.CodeUnsupportedOption, "no temperature"},
+		{"then something else", func(n int) llmtest.Answer {
+			return []llmtest.Answer{refusal(llm.RefusedSampling), llmtest.Fail(llm.Errorf(llm.CodeInvalidRequest, "no at all"))}[n]
+		}, 2, llm.CodeInvalidRequest, "no at all"},
+		{"always a new one", func(n int) llmtest.Answer {
+			return refusal(llm.RefusedEffortValue(string(rune('a' + n))))
+		}, 9, llm.CodeUnsupportedOption, "no reasoning_effort=i"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := &llmtest.Provider{Facts: window(8192)}
+			p.Answer = func(n int, _ *llm.Request) llmtest.Answer { return tt.answer(min(n, 20)) }
+			f := newFixture(t, p, nil, agent.Options{})
+			events := f.turn(t.Context(), "go")
+			end, told := endOf(events), 0
+			for _, n := range find[agent.Notice](events) {
+				if strings.Contains(n.Text, "left out from now on") {
+					told++
+				}
+			}
+			if agent.Code(end.Err) != tt.code || !strings.Contains(fmt.Sprint(end.Err), tt.says) || len(p.Requests()) != tt.requests || told != tt.requests-1 {
+				t.Errorf("ended %+v after %d requests, told %d times", end, len(p.Requests()), told)
+			}
+			f.check()
+		})
+	}
 }
 
 func TestTheEnginesWindowIsBelieved(t *testing.T) {

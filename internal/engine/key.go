@@ -72,10 +72,20 @@ func (e *Engine) checkPeer(conn net.Conn) error {
 	return e.clearTextKey()
 }
 
-// redact takes the key out of a text: some services repeat it in an error.
+// minKeyPart is the shortest beginning of a key that is hidden: less tells
+// nothing, and may be part of any word.
+const minKeyPart = 4
+
+// redact takes the key out of a text: some services repeat it in an error. Where
+// the text was cut in the middle of the key, what is left of it goes, too.
 func (e *Engine) redact(text string) string {
 	if e.opts.Key == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, e.opts.Key, "[key]")
+	const hidden, cut = "[key]", "..."
+	text = strings.ReplaceAll(text, e.opts.Key, hidden)
+	for n := len(e.opts.Key) - 1; n >= minKeyPart; n-- {
+		text = strings.ReplaceAll(text, e.opts.Key[:n]+cut, hidden+cut)
+	}
+	return text
 }

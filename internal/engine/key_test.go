@@ -3,11 +3,13 @@ package engine
 import (
 	"context"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/engine/enginetest"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/openai"
 )
 
 // hangingDial never connects.
@@ -121,6 +123,24 @@ func TestKeyIsSentAndHidden(t *testing.T) {
 	checkError(t, r.err, llm.CodeAuth, "[key]")
 	if strings.Contains(r.err.Message, "sesame") {
 		t.Error(r.err)
+	}
+
+	// Wherever a message is cut, nothing of the key is left in it.
+	for pad := range len("sesame") + 10 {
+		text := strings.Repeat("x", openai.MaxMessageRunes-len("sesame...")-5+pad) + " sesame and the rest of the story"
+		srv.Fault("", enginetest.Refuse(401, text, "authentication_error"))
+		if r := collect(t, e, t.Context(), request("m", "hello")); strings.Contains(r.err.Message, "sesa") {
+			t.Errorf("padding %d: %s", pad, r.err.Message[480:])
+		}
+	}
+	srv.Heal()
+
+	// A request to any other address of the engine would go without the key.
+	for address, want := range map[string]string{e.saved.Root(): "Bearer sesame", "http://127.0.0.1:1": "", "http://llm.example.org": ""} {
+		req, err := e.newRequest(t.Context(), mustParse(t, address), http.MethodPost, "/v1/chat/completions", nil)
+		if err != nil || req.Header.Get("Authorization") != want {
+			t.Errorf("%s: %v, %v", address, req, err)
+		}
 	}
 
 	wrong := New("lab", e.saved, Custom, &Options{Key: "other", Limits: e.opts.Limits})

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -92,11 +94,22 @@ func (e *Engine) failure(parent, ctx context.Context, ep Endpoint, err error) *l
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return &llm.Error{Code: llm.CodeStreamClosed, Message: fmt.Sprintf("%s: the answer broke off", ep), Cause: err}
 	}
+	if badlyCompressed(err) {
+		return &llm.Error{
+			Code: llm.CodeMalformedResponse, Message: fmt.Sprintf("%s: the answer is not compressed as its header says", ep), Cause: err,
+		}
+	}
 	op, ok := errors.AsType[*net.OpError](err)
 	return &llm.Error{
 		Code: llm.CodeTransport, Message: fmt.Sprintf("%s: %s%s", ep, reason(err), e.byProxy(ctx, ep)), Cause: err,
 		Unreached: ok && (op.Op == "dial" || op.Op == "proxyconnect"), // net/http's name for a dial of a proxy
 	}
+}
+
+// badlyCompressed reports whether a body could not be expanded.
+func badlyCompressed(err error) bool {
+	_, corrupt := errors.AsType[flate.CorruptInputError](err)
+	return corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum)
 }
 
 // callerGone says why the caller's context ended.
@@ -118,6 +131,9 @@ func reason(err error) string {
 		hostname x509.HostnameError
 		invalid  x509.CertificateInvalidError
 	)
+	if proxy, ok := errors.AsType[*proxyError](err); ok {
+		return proxy.Error()
+	}
 	text := err.Error()
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED) || strings.Contains(text, "refused"):

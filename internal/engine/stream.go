@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func (e *Engine) Stream(parent context.Context, req *llm.Request) iter.Seq2[llm.
 
 		res, failure := e.generate(parent, ctx, ep, req, watch)
 		if failure != nil {
-			yield(nil, failure)
+			yield(nil, unlessInVain(req, failure))
 			return
 		}
 		// The context goes first: closing the body alone could wait for data.
@@ -50,7 +51,7 @@ func (e *Engine) Stream(parent context.Context, req *llm.Request) iter.Seq2[llm.
 		}
 		for event, err := range openai.DecodeStream(body, opts) {
 			if err != nil {
-				yield(nil, e.streamError(parent, ep, res, body, err))
+				yield(nil, unlessInVain(req, e.streamError(parent, ep, res, body, err)))
 				return
 			}
 			if parent.Err() != nil {
@@ -194,6 +195,27 @@ func (e *Engine) streamError(parent context.Context, ep Endpoint, res *http.Resp
 	}
 	if copied.RequestID == "" {
 		copied.RequestID = res.Header.Get("X-Request-Id")
+	}
+	return &copied
+}
+
+// unlessInVain takes the option out of an error when the request without it would
+// be the same one: the engine means something else, and asking again is in vain.
+func unlessInVain(req *llm.Request, failure *llm.Error) *llm.Error {
+	if failure.Option == "" || req.Snapshot.Refusals.Has(failure.Option) {
+		return failure
+	}
+	without := *req
+	without.Snapshot.Refusals = req.Snapshot.Refusals.With(failure.Option)
+	sent, _ := openai.EncodeRequest(req)
+	next, err := openai.EncodeRequest(&without)
+	if err != nil || !bytes.Equal(sent, next) {
+		return failure
+	}
+	copied := *failure
+	copied.Option = ""
+	if copied.Code == llm.CodeUnsupportedOption {
+		copied.Code = llm.CodeInvalidRequest
 	}
 	return &copied
 }

@@ -115,6 +115,9 @@ func TestResetBeforeTheAnswer(t *testing.T) {
 	srv.Fault("", enginetest.Fault{Reset: true})
 	r := collect(t, e, t.Context(), request("m", "hello"))
 	checkError(t, r.err, llm.CodeTransport, fmt.Sprintf("local:%d: connection reset while the prompt was processed", srv.Port()))
+	if r.err.Unreached {
+		t.Error("somebody listens there")
+	}
 }
 
 // checkTimeout sends a request that has to end at a limit, to the nanosecond.
@@ -368,6 +371,28 @@ func TestGzip(t *testing.T) {
 	checkError(t, err, llm.CodeMalformedResponse, "larger than 1024 KiB")
 }
 
+func TestBadlyCompressed(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	io.WriteString(z, chunk("a"))
+	z.Close()
+	flipped := bytes.Clone(packed.Bytes())
+	flipped[len(flipped)-8] ^= 1 // of the checksum
+	for name, body := range map[string][]byte{"not at all": []byte(chunk("a") + "data: [DONE]\n\n"), "checksum": flipped, "data": append(bytes.Clone(packed.Bytes()[:10]), 0xff, 0xff, 0xff)} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(body)
+		}))
+		e := New("lab", mustParse(t, srv.URL), Custom, nil)
+		r := collect(t, e, t.Context(), request("m", "hello"))
+		if r.err == nil || r.err.Code != llm.CodeMalformedResponse || r.err.Message != e.saved.String()+": the answer is not compressed as its header says" {
+			t.Errorf("%s: %+v", name, r.err)
+		}
+		e.Close()
+		srv.Close()
+	}
+}
+
 func TestTLS(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: [DONE]\n\n", r.Proto)
@@ -463,6 +488,36 @@ func TestProxy(t *testing.T) {
 	if len(asked) != 2 || len(srv.Requests()) != 1 {
 		t.Errorf("the proxy was asked for %v", asked)
 	}
+}
+
+// A proxy that cannot be had, or connects to nothing, is named as the culprit,
+// without its password.
+func TestProxyThatFails(t *testing.T) {
+	status := http.StatusProxyAuthRequired
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect {
+			t.Errorf("the proxy was asked to %s", r.Method)
+		}
+		w.WriteHeader(status)
+	}))
+	defer proxy.Close()
+	host := strings.TrimPrefix(proxy.URL, "http://")
+	through, _ := url.Parse("http://ann:sesame@" + host)
+	e := New("far", mustParse(t, "https://llm.example.org/secret-path"), Custom, &Options{Proxy: http.ProxyURL(through)})
+	defer e.Close()
+	check := func(want string) {
+		t.Helper()
+		r := collect(t, e, t.Context(), request("m", "hello"))
+		checkError(t, r.err, llm.CodeTransport, "")
+		if r.err.Message != "llm.example.org:443: "+want+" (through the proxy "+host+")" {
+			t.Errorf("said %q", r.err.Message)
+		}
+	}
+	check("the proxy answered 407: it wants a user name and a password")
+	status = http.StatusForbidden
+	check("the proxy answered 403")
+	proxy.Close()
+	check("connection refused")
 }
 
 // A kept connection that the engine closed meanwhile is no error.

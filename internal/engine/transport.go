@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
@@ -27,6 +28,7 @@ const (
 func (e *Engine) newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  e.proxy,
+		OnProxyConnectResponse: proxyAnswered,
 		DialContext:            e.dial,
 		TLSHandshakeTimeout:    e.opts.Limits.Connect,
 		ForceAttemptHTTP2:      true,
@@ -42,6 +44,25 @@ func (e *Engine) proxy(req *http.Request) (*url.URL, error) {
 		return nil, nil
 	}
 	return e.opts.Proxy(req)
+}
+
+// proxyError is the answer of a proxy that does not connect to an engine.
+type proxyError struct{ status int }
+
+func (e *proxyError) Error() string {
+	text := fmt.Sprintf("the proxy answered %d", e.status)
+	if e.status == http.StatusProxyAuthRequired {
+		text += ": it wants a user name and a password"
+	}
+	return text
+}
+
+// proxyAnswered looks at what a proxy answers when it is asked for a connection.
+func proxyAnswered(_ context.Context, _ *url.URL, _ *http.Request, res *http.Response) error {
+	if res.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &proxyError{res.StatusCode}
 }
 
 // dial connects to an engine or to a proxy. localhost is tried on both loopback

@@ -24,10 +24,13 @@ import (
 	"github.com/drover-dev/drover/internal/target"
 )
 
-// noting is a proxy function that notes the address of a request and fails it.
+// noting is a proxy function that notes the address of a generation and fails it.
+// It is asked again, with GET, for the name of the proxy that failed.
 func noting(got *string) func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
-		*got = r.URL.String()
+		if r.Method == http.MethodPost {
+			*got = r.URL.String()
+		}
 		return nil, errors.New("no network in this test")
 	}
 }

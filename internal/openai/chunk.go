@@ -60,8 +60,14 @@ func isErrorValue(v value) bool {
 		for range v.members() {
 			return true
 		}
+	case '[':
+		for range v.elements() {
+			return true
+		}
 	case '"':
 		return len(v.raw) > len(`""`)
+	case 't': // the text stands beside it
+		return true
 	}
 	return false
 }

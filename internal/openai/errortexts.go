@@ -81,7 +81,7 @@ func figures(b *errorBody, text string) (window, prompt int) {
 	}
 	for _, before := range [...]string{
 		"request (", "prompt too long: ", "the input (", "input length (", "prompt length ", "prompt contains ",
-		"messages resulted in ", "input token count (", "the request contains ", "(requested: ",
+		"messages resulted in ", "input token count (", "the request contains ", "your request has ", "(requested: ",
 	} {
 		if prompt = numberAfter(text, before); prompt > 0 {
 			break

@@ -102,20 +102,19 @@ type markupScanner struct {
 }
 
 // write takes in a piece of text.
-func (m *markupScanner) write(s string) {
-	for s != "" {
-		switch {
-		case m.found != nil:
-			m.keep(s)
-			return
-		case m.marker != nil:
-			n := min(len(s), maxMarkupBytes-len(m.held))
-			m.held = append(m.held, s[:n]...)
-			s = m.decide(false) + s[n:]
-		default:
-			s = m.scan(s)
-		}
+func (m *markupScanner) write(s string) { inPieces(s, m.piece) }
+
+func (m *markupScanner) piece(s string) (rest string) {
+	switch {
+	case m.found != nil:
+		m.keep(s)
+		return ""
+	case m.marker != nil:
+		n := min(len(s), maxMarkupBytes-len(m.held))
+		m.held = append(m.held, s[:n]...)
+		return m.decide(false) + s[n:]
 	}
+	return m.scan(s)
 }
 
 // close decides what is still held back: the text is over.

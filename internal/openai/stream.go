@@ -105,12 +105,13 @@ func (d *streamDecoder) run() {
 // payload reads the data of one event: usually one chunk, but some proxies put
 // several into one event, and some a comment.
 func (d *streamDecoder) payload(data []byte, isError bool) {
-	for i := skipSpace(data, 0); i < len(data) && d.failure == nil && !d.stopped; i = skipSpace(data, i) {
-		rest := bytes.TrimSpace(data[i:])
-		if len(rest) == 0 || rest[0] == ':' {
+	data = bytes.TrimSpace(data)
+	for i := 0; i < len(data) && d.failure == nil && !d.stopped; i = skipSpace(data, i) {
+		rest := data[i:]
+		if rest[0] == ':' {
 			return
 		}
-		if bytes.Equal(rest, doneMark) {
+		if len(rest) == len(doneMark) && bytes.Equal(rest, doneMark) { // the race detector reads all of rest for Equal
 			d.done = true
 			return
 		}
@@ -176,14 +177,20 @@ func (d *streamDecoder) jsonBody(body []byte, streamed bool) {
 		d.sawChunk = false
 		d.value(v, false)
 		if !d.sawChunk && d.failure == nil {
-			d.failure = streamError(parseError(v.raw))
-			if v.get("message").isNull() && v.get("detail").isNull() {
-				d.failure = llm.Errorf(llm.CodeMalformedResponse,
-					"the engine's answer is JSON but no completion: %s", excerpt(v.raw))
-			}
+			d.failure = noCompletion(v)
 		}
 		d.sawChunk = d.sawChunk || before
 	}
+}
+
+// noCompletion is the error for JSON that is neither a completion nor says that
+// it is an error: an error without a wrapper, perhaps.
+func noCompletion(v value) *llm.Error {
+	told := !v.get("message").isNull() || !v.get("detail").isNull()
+	if b := parseError(v.raw); told && b.message != "" {
+		return streamError(b)
+	}
+	return llm.Errorf(llm.CodeMalformedResponse, "the engine's answer is JSON but no completion: %s", excerpt(v.raw))
 }
 
 // content takes what the think splitter separated.

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 )
 
 // The tags that models put around their reasoning when the engine does not
@@ -50,22 +51,56 @@ type thinkSplitter struct {
 }
 
 // write takes in a piece of content.
-func (t *thinkSplitter) write(s string) {
-	for s != "" {
-		switch t.state {
-		case thinkStart:
-			s = t.start(s)
-		case thinkOrphan:
-			t.held = append(t.held, s...)
-			s = t.orphan(false)
-		case thinkInside:
-			s = t.inside(s)
-		case thinkText:
-			s = t.text(s)
-		case thinkCandidate:
-			s = t.candidate(s)
+func (t *thinkSplitter) write(s string) { inPieces(s, t.piece) }
+
+func (t *thinkSplitter) piece(s string) (rest string) {
+	switch t.state {
+	case thinkStart:
+		return t.start(s)
+	case thinkOrphan:
+		t.held = append(t.held, s...)
+		return t.orphan(false)
+	case thinkInside:
+		return t.inside(s)
+	case thinkText:
+		return t.text(s)
+	}
+	return t.candidate(s)
+}
+
+// maxPiece bounds in bytes what is read of a text at once. A step may copy what
+// it gives back, so that the work on a long text would grow with its square.
+const maxPiece = 4 << 10
+
+// inPieces gives a text to read piece by piece, cut between characters, and what
+// read gives back once more.
+func inPieces(s string, read func(piece string) (rest string)) {
+	if s == "" {
+		return
+	}
+	var few [4]string
+	for left := append(few[:0], s); len(left) > 0; {
+		s, left = left[len(left)-1], left[:len(left)-1]
+		if end := pieceEnd(s); end < len(s) {
+			left, s = append(left, s[end:]), s[:end]
+		}
+		if s = read(s); s != "" {
+			left = append(left, s)
 		}
 	}
+}
+
+// pieceEnd is the length of the first piece of a text.
+func pieceEnd(s string) int {
+	if len(s) <= maxPiece {
+		return len(s)
+	}
+	for end := maxPiece; end > maxPiece-utf8.UTFMax; end-- {
+		if utf8.RuneStart(s[end]) {
+			return end
+		}
+	}
+	return maxPiece
 }
 
 // close decides what is still held back: the answer is over.
@@ -143,6 +178,9 @@ func (t *thinkSplitter) start(s string) (rest string) {
 // orphan decides whether the held beginning is reasoning whose opening tag the
 // chat template had already written. It gives back what is to be read on.
 func (t *thinkSplitter) orphan(end bool) (rest string) {
+	if t.whole && !end {
+		return "" // all of it is searched, once
+	}
 	lead := len(t.held) - len(bytes.TrimLeft(t.held, " \t\r\n"))
 	limit := lead + orphanBytes
 	if lf := bytes.IndexByte(t.held[lead:], '\n'); lf >= 0 {
@@ -164,7 +202,7 @@ func (t *thinkSplitter) orphan(end bool) (rest string) {
 		t.state, t.trim = thinkStart, true
 		return rest
 	case end:
-	case t.whole, len(t.held) < limit:
+	case len(t.held) < limit:
 		return ""
 	case len(t.held)-partialTag(t.held, closeTag) < limit:
 		return "" // the beginning of a tag straddles the limit

@@ -36,6 +36,11 @@ func toolCallCases() []streamCase {
 		calls(`{"index":0,"id":"k1","function":{"name":"stat","arguments":"{\"p\":\"A\"}"}}`),
 		calls(`{"index":0,"id":"k2","function":{"name":"stat","arguments":"{\"p\":\"B\"}"}}`),
 		calls(`{"index":0,"id":"k3","function":{"name":"stat","arguments":"{\"p\":\"C\"}"}}`))
+	add("an index used twice, then a piece of the first call", lines(`call k1 stat {"p":"A"} `, `call k2 stat {"p":"B"}`),
+		calls(`{"index":0,"id":"k1","function":{"name":"stat","arguments":"{\"p\":\"A\"}"}}`),
+		calls(`{"index":0,"id":"k2","function":{"name":"stat","arguments":"{\"p\":"}}`),
+		calls(`{"index":0,"id":"k1","function":{"arguments":" "}}`),
+		calls(`{"index":0,"id":"k2","function":{"arguments":"\"B\"}"}}`))
 	add("the id of one call changes", `call tmp-1 shell {"cmd":"ls"}`,
 		calls(`{"index":0,"id":"tmp-1","function":{"name":"shell","arguments":""}}`),
 		calls(`{"index":0,"id":"real-9","function":{"arguments":"{\"cmd\":"}}`),
@@ -47,6 +52,9 @@ func toolCallCases() []streamCase {
 		calls(`{"id":"r1","function":{"name":"stat","arguments":"{\"a\""}}`),
 		calls(`{"index":0,"id":"r1","function":{"arguments":":"}}`),
 		calls(`{"index":0,"function":{"arguments":"1}"}}`))
+	add("a call without an index, then one with", lines("call a stat {}", "call  list {}"),
+		calls(`{"id":"a","function":{"name":"stat","arguments":"{}"}}`),
+		calls(`{"index":1,"function":{"name":"list","arguments":"{}"}}`))
 	add("head and piece in one chunk", `call r1 stat {"a":1}`,
 		calls(`{"index":0,"id":"r1","function":{"name":"stat","arguments":""}}`, `{"index":0,"function":{"arguments":"{\"a\":"}}`),
 		calls(`{"index":0,"function":{"arguments":"1}"}}`))
@@ -140,6 +148,7 @@ func markupCases() []streamCase {
 	add("harmony with an address", printed("<|channel|>"), "<|channel|>analysis to=functions.run_line <|message|>{}")
 	add("harmony at the end", nameless("<|channel|>"), "<|channel|>commentary")
 
+	add("harmony, addressed to a tool that is not on offer", text("<|channel|>analysis to=functions.fly <|message|>{}"), "<|channel|>analysis to=functions.fly <|message|>{}")
 	add("harmony, another channel", text("<|channel|>final<|message|>hello"), "<|channel|>final<|message|>hello")
 	add("a tool that is not on offer", text("<tool_call>\n{\"name\": \"fly\"}\n</tool_call>"), "<tool_call>\n{\"name\": \"fly\"}\n</tool_call>")
 	add("talk about the tag", text("Use <tool_call> tags to read. [TOOL_CALLS] too, <function=x> no."), "Use <tool_call> tags to read. [TOOL_CALLS] too, <function=x> no.")

@@ -10,7 +10,8 @@ type usageLog struct {
 	completed bool // or at least the answer
 }
 
-// add takes in a usage object. One that holds nothing but zeros says nothing.
+// add takes in a usage object. One that holds nothing but zeros says nothing,
+// and neither does a prompt of zero tokens.
 func (u *usageLog) add(v value) {
 	var prompt, completion, cached, reasoning *int
 	take := func(m value) *int {
@@ -43,7 +44,10 @@ func (u *usageLog) add(v value) {
 			}
 		}
 	}
-	if zero(prompt) && zero(completion) {
+	if zero(prompt) {
+		prompt = nil // no prompt has no tokens: it was not counted
+	}
+	if prompt == nil && zero(completion) {
 		return
 	}
 	set := func(to, n *int) bool {
