@@ -134,20 +134,6 @@ func (a *app) probeAll(ctx context.Context, listings []catalog.Listing) {
 	wg.Wait()
 }
 
-// describe asks a target's provider about the model.
-func (a *app) describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
-	generic := llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model}
-	p, err := a.registry.Lookup(t.Provider)
-	if err != nil {
-		return generic, err
-	}
-	d, ok := p.(llm.Describer)
-	if !ok {
-		return generic, nil
-	}
-	return d.Describe(ctx, t)
-}
-
 // tellFailures names the engines that gave no list.
 func (a *app) tellFailures(listings []catalog.Listing) {
 	for i := range listings {

@@ -136,6 +136,7 @@ func modeNames() []string {
 
 // openLog starts diagnostics as the flags say.
 func (a *app) openLog() error {
+	defer func() { a.registry.Logger = a.logger }()
 	a.logger = slog.New(slog.DiscardHandler)
 	level := slog.LevelInfo
 	if a.flags.level != "" {

@@ -8,8 +8,11 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +31,10 @@ const (
 // Registry holds the providers of the process by route. The zero value is
 // empty and ready. It is safe for concurrent use.
 type Registry struct {
+	// Logger takes what is known of a provider that panics. It is set before the
+	// first use; nil drops it.
+	Logger *slog.Logger
+
 	mu     sync.RWMutex
 	routes []*route // in the order of registration
 }
@@ -134,7 +141,7 @@ func (r *Registry) Models(ctx context.Context, name string) ([]llm.ModelInfo, er
 	}
 	done := make(chan answer, 1)
 	go func() {
-		models, err := p.Models(own, name)
+		models, err := guarded(r, name, func() ([]llm.ModelInfo, error) { return p.Models(own, name) })
 		done <- answer{models, err}
 	}()
 	select {
@@ -151,6 +158,39 @@ func (r *Registry) Models(ctx context.Context, name string) ([]llm.ModelInfo, er
 	}
 }
 
+// Describe asks the owner of a target's route about the model. The answer is
+// usable whatever the error says; a provider that is no [llm.Describer] knows
+// nothing more. The provider bounds itself.
+func (r *Registry) Describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
+	generic := llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model}
+	p, err := r.Lookup(t.Provider)
+	if err != nil {
+		return generic, err
+	}
+	d, ok := p.(llm.Describer)
+	if !ok {
+		return generic, nil
+	}
+	info, err := guarded(r, t.Provider, func() (llm.ModelInfo, error) { return d.Describe(ctx, t) })
+	info.Provider, info.ID, info.Name = t.Provider, t.Model, cmp.Or(info.Name, t.Model)
+	return info, err
+}
+
+// guarded calls a provider. One that panics, in whatever goroutine it is asked,
+// has failed by itself: the process and the other providers go on.
+func guarded[T any](r *Registry, route string, ask func() (T, error)) (answer T, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			if r.Logger != nil {
+				r.Logger.Error("catalog: provider panics", "provider", route, "panic", p, "stack", string(debug.Stack()))
+			}
+			err = llm.Errorf(llm.CodeUnknown, "%s: drover failed while it asked for models; "+
+				"one that is named is used all the same, and --log-file tells more", route)
+		}
+	}()
+	return ask()
+}
+
 func checked(route string, models []llm.ModelInfo) ([]llm.ModelInfo, error) {
 	seen := make(map[string]bool, len(models))
 	for i := range models {
@@ -165,7 +205,11 @@ func checked(route string, models []llm.ModelInfo) ([]llm.ModelInfo, error) {
 		}
 		seen[m.ID] = true
 	}
-	return slices.Clone(models), nil
+	detached := make([]llm.ModelInfo, len(models))
+	for i := range models {
+		detached[i] = models[i].Clone()
+	}
+	return detached, nil
 }
 
 // Listing is what one provider said when it was asked for its models.

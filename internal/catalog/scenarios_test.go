@@ -1,7 +1,9 @@
 package catalog_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -77,14 +79,14 @@ func TestOddIDsReachTheProvider(t *testing.T) {
 // keeps.
 func TestListsAreDetachedBothWays(t *testing.T) {
 	var r catalog.Registry
-	p := &fixed{list: []llm.ModelInfo{{Provider: "a", ID: "m", Name: "M"}}}
+	p := &fixed{list: []llm.ModelInfo{{Provider: "a", ID: "m", Name: "M", Notes: []string{"a note"}}}}
 	mustRegister(t, &r, p, "a")
 	first, err := r.Models(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.list[0].ID = "renamed"
-	if first[0].ID != "m" {
+	p.list[0].ID, p.list[0].Notes[0] = "renamed", "another"
+	if first[0].ID != "m" || first[0].Notes[0] != "a note" {
 		t.Error("the provider can change a list that was given out")
 	}
 	first[0].Provider = "b"
@@ -151,4 +153,77 @@ func TestEveryKindOfBrokenList(t *testing.T) {
 			t.Errorf("good: %v, %v", good.Models, good.Err)
 		}
 	})
+}
+
+// panicking fails as a mistake in a provider would.
+type panicking struct {
+	llmtest.Provider
+	with func()
+}
+
+func (p *panicking) Models(context.Context, string) ([]llm.ModelInfo, error) {
+	p.with()
+	return nil, nil
+}
+
+func (p *panicking) Describe(context.Context, llm.Target) (llm.ModelInfo, error) {
+	p.with()
+	return llm.ModelInfo{}, nil
+}
+
+// TestAPanicIsThatProvidersFailure has a provider of each kind of panic beside a
+// good one. The process lives on, the log says where it was, and nothing of the
+// panic is shown.
+func TestAPanicIsThatProvidersFailure(t *testing.T) {
+	var none *llm.Error
+	for name, with := range map[string]func(){
+		"nil":      func() { _ = none.Error() },
+		"index":    func() { _ = t.Name()[len(t.Name())] },
+		"a string": func() { panic("secret-key") },
+		"an error": func() { panic(llm.Errorf(llm.CodeNoAdapter, "secret-key")) },
+	} {
+		var log bytes.Buffer
+		r := catalog.Registry{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		mustRegister(t, &r, &panicking{with: with}, "bad")
+		mustRegister(t, &r, &llmtest.Provider{List: []llm.ModelInfo{{ID: "m"}}}, "good")
+		all := r.All(t.Context())
+		if all[1].Err != nil || len(all[1].Models) != 1 {
+			t.Errorf("%s: the other provider: %+v", name, all[1])
+		}
+		info, err := r.Describe(t.Context(), llm.Target{Provider: "bad", Model: "m"})
+		if info.Target() != (llm.Target{Provider: "bad", Model: "m"}) || info.Name != "m" {
+			t.Errorf("%s: described as %+v", name, info)
+		}
+		for _, err := range []error{all[0].Err, err} {
+			if llm.CodeOf(err) != llm.CodeUnknown || !strings.Contains(err.Error(), "bad: drover failed") || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if n := strings.Count(log.String(), "scenarios_test.go"); n < 2 {
+			t.Errorf("%s: the log does not say where:\n%s", name, log.String())
+		}
+	}
+	// Nobody needs a logger.
+	var r catalog.Registry
+	mustRegister(t, &r, &panicking{with: func() { panic("x") }}, "bad")
+	if _, err := r.Models(t.Context(), "bad"); llm.CodeOf(err) != llm.CodeUnknown {
+		t.Error(err)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	var r catalog.Registry
+	mustRegister(t, &r, &llmtest.Provider{Facts: llm.ModelInfo{Window: llm.Window{Tokens: 4096}}}, "a")
+	mustRegister(t, &r, struct{ llm.Provider }{&llmtest.Provider{}}, "silent")
+	for _, tt := range []struct {
+		route  string
+		tokens int
+		code   llm.Code
+	}{{"a", 4096, ""}, {"silent", 0, ""}, {"nobody", 0, llm.CodeNoAdapter}} {
+		target := llm.Target{Provider: tt.route, Model: "m"}
+		info, err := r.Describe(t.Context(), target)
+		if llm.CodeOf(err) != tt.code || info.Target() != target || info.Name != "m" || info.Window.Tokens != tt.tokens {
+			t.Errorf("%s: %+v, %v", tt.route, info, err)
+		}
+	}
 }

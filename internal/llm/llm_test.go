@@ -8,6 +8,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -300,6 +301,53 @@ func TestCost(t *testing.T) {
 	for _, tt := range tests {
 		if got := tt.prices.Cost(&tt.usage); got != tt.want {
 			t.Errorf("%+v for %+v: %v, want %v", tt.prices, tt.usage, got, tt.want)
+		}
+	}
+}
+
+// TestACloneSharesNothing fills every slice of a description, wherever it
+// stands, and changes the clone's.
+func TestACloneSharesNothing(t *testing.T) {
+	var m llm.ModelInfo
+	found := 0
+	each(reflect.ValueOf(&m).Elem(), func(v reflect.Value) {
+		found++
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	})
+	if found < 7 {
+		t.Fatalf("found %d slices: the test does not reach what it is about", found)
+	}
+	before, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := m.Clone()
+	if !reflect.DeepEqual(c, m) {
+		t.Errorf("cloned as %+v", c)
+	}
+	each(reflect.ValueOf(&c).Elem(), func(v reflect.Value) {
+		switch e := v.Index(0); e.Kind() {
+		case reflect.String:
+			e.SetString("changed")
+		default:
+			e.Field(0).SetString("changed")
+		}
+	})
+	if after, err := json.Marshal(m); err != nil || string(after) != string(before) {
+		t.Errorf("changed to %s, %v", after, err)
+	}
+}
+
+// each visits the slices of a struct and of the structs in it.
+func each(v reflect.Value, visit func(reflect.Value)) {
+	for _, f := range v.Fields() {
+		switch f.Kind() {
+		case reflect.Struct:
+			each(f, visit)
+		case reflect.Slice:
+			visit(f)
+		case reflect.Pointer, reflect.Map, reflect.Interface:
+			panic("a kind that the test does not know: " + f.Kind().String())
 		}
 	}
 }

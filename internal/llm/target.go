@@ -2,6 +2,7 @@ package llm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -68,6 +69,8 @@ type ModelInfo struct {
 	// Unlearned says that the engine could not be asked, so that all of this is
 	// what was known without it.
 	Unlearned bool `json:"unlearned,omitempty"`
+	// Unreached says that nobody listened where the engine should be.
+	Unreached bool `json:"unreached,omitempty"`
 	// Notes are remarks for people about this answer: a probe that timed out,
 	// evidence in conflict.
 	Notes []string `json:"notes,omitempty"`
@@ -84,6 +87,19 @@ func (m *ModelInfo) Snapshot(effort Effort, refused Refusals) Snapshot {
 		Refusals:       refused,
 		EngineSampling: m.EngineSampling,
 	}
+}
+
+// Clone is a copy that shares nothing with m.
+func (m *ModelInfo) Clone() ModelInfo {
+	c := *m
+	c.Notes = slices.Clone(m.Notes)
+	c.Window.Evidence = slices.Clone(m.Window.Evidence)
+	for _, f := range []*Fact{&c.Capabilities.Tools, &c.Capabilities.Vision, &c.Capabilities.Reasoning} {
+		f.Evidence = slices.Clone(f.Evidence)
+	}
+	effort := &c.Capabilities.ReasoningEffort
+	effort.Values, effort.Evidence = slices.Clone(effort.Values), slices.Clone(effort.Evidence)
+	return c
 }
 
 // Target returns the pair that selects the model.
