@@ -61,12 +61,12 @@ func (a *app) models(ctx context.Context, o *modelsOptions) error {
 		return err
 	}
 	listings := a.registry.All(ctx)
+	standard, _ := picker.Default(s.target, listings) // of all, whatever is shown
 	if o.provider != "" {
 		if listings, err = a.only(listings, o.provider); err != nil {
 			return err
 		}
 	}
-	standard, _ := picker.Default(s.target, listings)
 	none := a.noModel(listings)
 	shown := 0
 	for i := range listings {
@@ -124,7 +124,7 @@ func (a *app) probeAll(ctx context.Context, listings []catalog.Listing) {
 			wg.Go(func() {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				if info, err := a.describe(ctx, m.Target()); err == nil {
+				if info, err := a.registry.Describe(ctx, m.Target()); err == nil {
 					info.Name, info.Description, info.NotChat = m.Name, m.Description, m.NotChat
 					*m = info
 				}
