@@ -36,7 +36,7 @@ func (a *app) online(cfg *config.Config) ([]online, error) {
 		return nil, nil
 	}
 	var list []online
-	if a.wantsDeepSeek(cfg) {
+	if _, err := a.registry.Lookup(hosted.DeepSeekRoute); err != nil && a.wantsDeepSeek(cfg) {
 		p, err := a.deepSeek(cfg)
 		if err != nil {
 			return nil, err
@@ -129,11 +129,18 @@ func hostedNames() string {
 func (a *app) addOnline(list []online) error {
 	a.hasOnline = true
 	for _, p := range list {
-		if _, err := a.registry.Register(p, p.Info("").ID); err != nil {
+		if err := a.register(p); err != nil {
 			return err
 		}
-		a.providers = append(a.providers, p)
 	}
+	return nil
+}
+
+func (a *app) register(p online) error {
+	if _, err := a.registry.Register(p, p.Info("").ID); err != nil {
+		return err
+	}
+	a.providers = append(a.providers, p)
 	return nil
 }
 
@@ -152,7 +159,7 @@ func (a *app) named(route string) error {
 	if err != nil {
 		return err
 	}
-	return a.addOnline([]online{p})
+	return a.register(p)
 }
 
 // asked is what a provider says of one model when it is asked now, and where it
@@ -163,7 +170,7 @@ func (a *app) asked(ctx context.Context, t llm.Target) (llm.ModelInfo, string, e
 	}
 	for _, p := range a.providers {
 		if p.Info("").ID == t.Provider {
-			info, err := p.Describe(ctx, t)
+			info, err := a.registry.Describe(ctx, t)
 			return info, p.Endpoint().String(), err
 		}
 	}

@@ -51,6 +51,20 @@ func TestConnectingAgainKeepsTheProviders(t *testing.T) {
 	}
 }
 
+// TestNamingDeepSeekFirst leaves the providers of the configuration as they are.
+func TestNamingDeepSeekFirst(t *testing.T) {
+	a := testApp(t, "[engines.one]\npreset = \"llamacpp\"\n[deepseek]\n[hosted]\nproviders = [\"groq\"]\n")
+	if err := a.named("deepseek"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a.count("deepseek") != 1 || a.count("groq") != 1 || len(a.providers) != 2 {
+		t.Errorf("providers %v", a.registry.Providers())
+	}
+}
+
 // TestAMistakeRegistersNothing makes the same mistake the answer to every try.
 func TestAMistakeRegistersNothing(t *testing.T) {
 	a := testApp(t, "[engines.one]\npreset = \"llamacpp\"\n[deepseek]\n[hosted]\nproviders = [\"nobody\"]\n")
