@@ -260,6 +260,7 @@ func (s *Server) readCatalogue(ctx context.Context) catalogue {
 		c.err = s.makeReady(ctx)
 	}
 	c.listings = s.opts.Registry.All(ctx)
+	s.opts.Targets.Listed(c.listings)
 	for i := range c.listings {
 		if err := c.listings[i].Err; err != nil {
 			s.log.Debug("acp: no list of models", "provider", c.listings[i].Provider.ID, "error", err)

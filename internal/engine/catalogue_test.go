@@ -134,6 +134,18 @@ func TestNothingListens(t *testing.T) {
 	if strings.Contains(r.err.Message, "prompt") {
 		t.Error(r.err)
 	}
+	for _, e := range []*Engine{e, named} {
+		info, err := e.Describe(t.Context(), llm.Target{Provider: "lab", Model: "m"})
+		if err != nil || !info.Unlearned || !info.Unreached {
+			t.Errorf("described as %+v, %v", info, err)
+		}
+	}
+	// Whoever stops asking learns nothing about where the engine is.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if info, _ := e.Describe(ctx, llm.Target{Provider: "lab", Model: "m"}); !info.Unlearned || info.Unreached {
+		t.Errorf("cancelled, and described as %+v", info)
+	}
 }
 
 // localhost is both loopback addresses, whatever a resolver says.

@@ -49,7 +49,7 @@ func (e *Engine) learn(parent context.Context, target llm.Target) (_ llm.ModelIn
 	l, failure := e.catalogue(parent, ctx)
 	if failure != nil {
 		info := e.describe(target.Model, probe.Result{}, nil)
-		info.Unlearned = true
+		info.Unlearned, info.Unreached = true, failure.Unreached
 		info.Notes = append(info.Notes, "nothing learned about the model: "+failure.Message)
 		return info, failure, callerError(parent, e.saved)
 	}

@@ -10,6 +10,7 @@ package target
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +87,7 @@ func (s *Selector) startLocked(ctx context.Context, t llm.Target, known func(llm
 	s.cancel()
 	s.revision++
 	if t != s.target {
-		s.info = llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model}
+		s.info = llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model, Unlearned: true}
 	}
 	s.target, s.err = t, nil
 	if have {
@@ -149,10 +150,13 @@ func (s *Selector) probe(ctx context.Context, cancel context.CancelFunc, t llm.T
 	case timedOut: // what was known of the target before stays
 		s.info.Notes = []string{"the engine did not say within " + ProbeTimeout.String() + " what the model can do"}
 	case a.err == nil && a.info.Unlearned:
-		if s.info.Window.Source == llm.Fallback {
+		if s.info.Unlearned {
 			s.info = a.info
 		}
 		s.info.Notes = a.info.Notes
+		if a.info.Unreached {
+			s.store.Forget(t.Provider)
+		}
 	default:
 		s.info, s.err = a.info, a.err
 		if a.err == nil {
@@ -162,22 +166,21 @@ func (s *Selector) probe(ctx context.Context, cancel context.CancelFunc, t llm.T
 	close(s.done)
 }
 
+// describe asks the provider. Only its refusal of the target is an error: of any
+// other trouble the notes tell, and the model stays usable.
 func (s *Selector) describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
-	generic := llm.ModelInfo{Provider: t.Provider, ID: t.Model, Name: t.Model}
-	p, err := s.registry.Lookup(t.Provider)
-	if err != nil {
-		return generic, err
+	info, err := s.registry.Describe(ctx, t)
+	switch code := llm.CodeOf(err); {
+	case err == nil:
+		return info, nil
+	case ctx.Err() != nil: // our own bound, not the provider's word
+		return info, nil
+	case code == llm.CodeNoAdapter, code == llm.CodeUnknownModel:
+		return info, err
 	}
-	d, ok := p.(llm.Describer)
-	if !ok {
-		return generic, nil
-	}
-	info, err := d.Describe(ctx, t)
-	info.Provider, info.ID = t.Provider, t.Model
-	if ctx.Err() != nil { // our own bound, not the provider's word
-		err = nil
-	}
-	return info, err
+	info.Unlearned = true
+	info.Notes = append(slices.Clip(info.Notes), "nothing learned about the model: "+err.Error())
+	return info, nil
 }
 
 // SetEffort changes the effort for the steps that come after.

@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -286,6 +287,121 @@ func TestReprobeNeverUndoesASelection(t *testing.T) {
 		<-done
 		if got := s.Target(); got != at("a", "two") {
 			t.Fatalf("the selection is %v", got)
+		}
+	}
+}
+
+// odd answers descriptions with what a function says.
+type odd struct {
+	llmtest.Provider
+	describe func(llm.Target) (llm.ModelInfo, error)
+}
+
+func (o *odd) Describe(_ context.Context, t llm.Target) (llm.ModelInfo, error) { return o.describe(t) }
+
+// TestTroubleIsNoRefusal: only the provider's own refusal of a model keeps it
+// from being used. Of anything else, a panic too, the notes tell.
+func TestTroubleIsNoRefusal(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		describe func(llm.Target) (llm.ModelInfo, error)
+		refused  llm.Code
+		note     string
+	}{
+		{"a panic", func(llm.Target) (llm.ModelInfo, error) { panic("x") }, "", "drover failed"},
+		{"another error", func(llm.Target) (llm.ModelInfo, error) {
+			return llm.ModelInfo{}, llm.Errorf(llm.CodeMalformedResponse, "no JSON")
+		}, "", "no JSON"},
+		{"no code", func(llm.Target) (llm.ModelInfo, error) { return llm.ModelInfo{}, context.Canceled }, "", "context canceled"},
+		{"unknown", func(llm.Target) (llm.ModelInfo, error) {
+			return llm.ModelInfo{}, llm.Errorf(llm.CodeUnknownModel, "no such model")
+		}, llm.CodeUnknownModel, ""},
+	} {
+		store := new(target.Store)
+		s := target.NewSelector(registry(t, map[string]llm.Provider{"a": &odd{describe: tt.describe}}), store, 0)
+		s.Select(t.Context(), at("a", "m"))
+		snap, err := s.Wait(t.Context())
+		if llm.CodeOf(err) != tt.refused || snap.Target != at("a", "m") || snap.Window.Source != llm.Fallback {
+			t.Errorf("%s: %+v, %v", tt.name, snap, err)
+		}
+		if notes := strings.Join(s.Info().Notes, "\n"); !strings.Contains(notes, tt.note) || (notes == "") != (tt.note == "") {
+			t.Errorf("%s: notes %q", tt.name, notes)
+		}
+		if known, ok := store.Get(at("a", "m")); ok {
+			t.Errorf("%s: the store holds %+v", tt.name, known)
+		}
+	}
+}
+
+// TestWhatIsKnownWithoutAWindowStays: not every engine tells its window.
+func TestWhatIsKnownWithoutAWindowStays(t *testing.T) {
+	asked := 0
+	o := &odd{describe: func(to llm.Target) (llm.ModelInfo, error) {
+		info := llm.ModelInfo{Name: to.Model, Profile: llm.Qwen}
+		if asked++; asked == 2 {
+			info.Capabilities.Tools.Support = llm.Unsupported
+		} else {
+			info.Unlearned, info.Notes = true, []string{"away"}
+		}
+		return info, nil
+	}}
+	s := target.NewSelector(registry(t, map[string]llm.Provider{"a": o}), new(target.Store), 0)
+	for i, want := range []llm.Support{llm.Unknown, llm.Unsupported, llm.Unsupported} {
+		s.Select(t.Context(), at("a", "m"))
+		snap, err := s.Wait(t.Context())
+		if err != nil || snap.Capabilities.Tools.Support != want || snap.Profile != llm.Qwen {
+			t.Errorf("selection %d: tools %v, profile %v, %v", i, snap.Capabilities.Tools.Support, snap.Profile, err)
+		}
+		if notes := s.Info().Notes; (len(notes) == 1) != (i != 1) {
+			t.Errorf("selection %d: notes %v", i, notes)
+		}
+	}
+}
+
+// TestAnEngineThatWentOfflineIsAskedAgain: its absence shows in a list or in a
+// probe. An engine that only does not answer in time is not offline.
+func TestAnEngineThatWentOfflineIsAskedAgain(t *testing.T) {
+	listing := func(err error) []catalog.Listing {
+		return []catalog.Listing{{Provider: llm.ProviderInfo{ID: "other"}}, {Provider: llm.ProviderInfo{ID: "a"}, Err: err}}
+	}
+	for _, tt := range []struct {
+		name   string
+		listed error
+		probed llm.ModelInfo
+		forget bool
+	}{
+		{name: "a list that is not there", listed: &llm.Error{Code: llm.CodeTransport, Unreached: true}, forget: true},
+		{name: "a list that is late", listed: &llm.Error{Code: llm.CodeTimeout}},
+		{name: "a list", listed: nil},
+		{name: "a probe of nobody", probed: llm.ModelInfo{Unlearned: true, Unreached: true}, forget: true},
+		{name: "a probe that is late", probed: llm.ModelInfo{Unlearned: true}},
+	} {
+		store := new(target.Store)
+		answer := facts(4096)
+		o := &odd{describe: func(llm.Target) (llm.ModelInfo, error) { return answer, nil }}
+		s := target.NewSelector(registry(t, map[string]llm.Provider{"a": o, "other": o}), store, 0)
+		for _, route := range []string{"other", "a"} {
+			s.Select(t.Context(), at(route, "m"))
+			if _, err := s.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.probed.Unlearned {
+			answer = tt.probed
+			s.Select(t.Context(), at("a", "m"))
+			if snap, err := s.Wait(t.Context()); err != nil || snap.Window.Tokens != 4096 {
+				t.Errorf("%s: %+v, %v", tt.name, snap.Window, err)
+			}
+		} else {
+			store.Listed(listing(tt.listed))
+		}
+		answer = facts(8192) // it is back with another window
+		for route, want := range map[string]int{"a": map[bool]int{false: 4096, true: 8192}[tt.forget], "other": 4096} {
+			opened := target.NewSelector(registry(t, map[string]llm.Provider{route: o}), store, 0)
+			opened.Restore(t.Context(), at(route, "m"))
+			if snap, err := opened.Wait(t.Context()); err != nil || snap.Window.Tokens != want {
+				t.Errorf("%s: a session on %s begins with %+v, want %d, %v", tt.name, route, snap.Window, want, err)
+			}
 		}
 	}
 }

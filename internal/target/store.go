@@ -1,8 +1,10 @@
 package target
 
 import (
+	"errors"
 	"sync"
 
+	"github.com/drover-dev/drover/internal/catalog"
 	"github.com/drover-dev/drover/internal/llm"
 )
 
@@ -46,6 +48,16 @@ func (s *Store) Forget(provider string) {
 	for t := range s.refused {
 		if t.Provider == provider {
 			delete(s.refused, t)
+		}
+	}
+}
+
+// Listed takes in what the providers said when they were asked for their models:
+// of one that nobody listens for any more, what is known is dropped.
+func (s *Store) Listed(listings []catalog.Listing) {
+	for i := range listings {
+		if e, ok := errors.AsType[*llm.Error](listings[i].Err); ok && e.Unreached {
+			s.Forget(listings[i].Provider.ID)
 		}
 	}
 }
