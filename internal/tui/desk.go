@@ -165,7 +165,9 @@ func (d *desk) look(ctx context.Context) ([]catalog.Listing, error) {
 	if err := d.opts.Connect(ctx); err != nil {
 		return nil, err
 	}
-	return d.opts.Registry.All(ctx), nil
+	listings := d.opts.Registry.All(ctx)
+	d.opts.Targets.Listed(listings)
+	return listings, nil
 }
 
 // choose gives the model of a session: the one it wants, else the picker's
@@ -196,11 +198,13 @@ func (d *desk) choose(b *bench, listings []catalog.Listing) (t llm.Target, note 
 
 // probed is what the handshake with a model gave.
 type probed struct {
-	bench    *bench
-	revision uint64
-	snapshot llm.Snapshot
-	info     llm.ModelInfo
-	err      error
+	bench *bench
+	// selection is the one that was asked about. The selector's own revision
+	// would not do: a turn asks about the same model again.
+	selection int
+	snapshot  llm.Snapshot
+	info      llm.ModelInfo
+	err       error
 	// estimate is what the next request costs by the plan, 0 if unknown.
 	estimate int
 	window   llm.Window
@@ -209,7 +213,7 @@ type probed struct {
 // probe waits for the handshake with the selected model and plans an empty
 // request.
 func (d *desk) probe(ctx context.Context, b *bench) probed {
-	p := probed{bench: b, revision: b.selector.Revision()}
+	p := probed{bench: b}
 	p.snapshot, p.err = b.selector.Wait(ctx)
 	p.info = b.selector.Info()
 	p.window = p.snapshot.Window

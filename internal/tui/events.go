@@ -30,7 +30,9 @@ func (s *screen) event(what any, at time.Time) tea.Cmd {
 	t := s.turn
 	switch ev := what.(type) {
 	case agent.Model:
-		s.snapshot = ev.Snapshot
+		if ev.Snapshot.Target == s.bench.selector.Target() { // else it is chosen already what comes next
+			s.snapshot = ev.Snapshot
+		}
 		s.note(at, noteInfo, fmt.Sprintf("model %s, %s, effort %s", ev.Snapshot.Target, windowText(ev.Snapshot.Window), ev.Snapshot.Effort))
 		for _, n := range ev.Notes {
 			s.note(at, noteWarning, n)

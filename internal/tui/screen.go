@@ -36,6 +36,7 @@ type screen struct {
 	none     *entry // what was tried, while there is no model
 
 	pending  bool // the handshake with the selected model is not over
+	selected int  // counts the selections, to tell the newest handshake
 	switched bool // the person chose the model that it is with
 	snapshot llm.Snapshot
 	meter    meter
@@ -354,14 +355,20 @@ func (s *screen) selectTarget(t llm.Target) tea.Cmd {
 	s.found = true
 	b.selector.Select(s.life, t)
 	s.pending = true
+	s.selected++
+	n := s.selected
 	s.snapshot, _ = b.selector.Current()
-	return func() tea.Msg { return probedMsg(s.desk.probe(s.life, b)) }
+	return func() tea.Msg {
+		p := s.desk.probe(s.life, b)
+		p.selection = n
+		return probedMsg(p)
+	}
 }
 
 // probed takes in what the handshake gave. What was asked about another model or
 // another session is dropped.
 func (s *screen) probed(p probed) tea.Cmd {
-	if p.bench != s.bench || p.revision != p.bench.selector.Revision() {
+	if p.bench != s.bench || p.selection != s.selected {
 		return nil
 	}
 	s.pending = false

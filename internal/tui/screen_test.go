@@ -182,6 +182,54 @@ func TestNothingIsSentDuringTheHandshake(t *testing.T) {
 	})
 }
 
+// TestATurnThatAsksTheEngineToo: it asks about the model that was just chosen, and
+// the screen still learns that the handshake is over.
+func TestATurnThatAsksTheEngineToo(t *testing.T) {
+	p := scripted(32768, llmtest.Say("hello back"))
+	drive(t, newOptions(t, t.TempDir(), p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		p.Hold = make(chan struct{})
+		d.write("/model lab/other")
+		d.press("enter")
+		d.shows("asking lab about other")
+		d.s.bench.selector.Reprobe(d.s.life)
+		d.write("hi")
+		d.press("enter")
+		d.wait(3 * time.Second)
+		d.hides("asking lab")
+		d.shows("hello back")
+		if n := strings.Count(d.frame(), "model lab/other"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, d.frame())
+		}
+	})
+}
+
+// TestAStepOfTheModelBefore is told of when another model is chosen already: the
+// status line and the list name the one that is chosen.
+func TestAStepOfTheModelBefore(t *testing.T) {
+	opts := newOptions(t, t.TempDir(), scripted(32768, llmtest.Hang("well")))
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		before, _ := d.s.bench.selector.Current()
+		d.write("go")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("well")
+		d.write("/model lab/brook-7b")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.send(batch{{agent.Model{Snapshot: before}, time.Now()}})
+		if got := d.s.snapshot.Target.Model; got != "brook-7b" || before.Target.Model == got {
+			t.Errorf("the screen names %s", got)
+		}
+		d.press("ctrl+o")
+		d.wait(50 * time.Millisecond)
+		d.shows("● brook-7b")
+		d.press("esc", "esc")
+		d.wait(100 * time.Millisecond)
+	})
+}
+
 func TestApproval(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "note.txt")
