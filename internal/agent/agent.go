@@ -113,6 +113,7 @@ type Agent struct {
 	costs     budget.Costs
 	headed    bool // a request header was written by this process
 	confirmed llm.Target
+	lost      bool    // the engine was gone since its model was described
 	counted   counted // for the last request
 	toldModel llm.Snapshot
 	told      map[string]bool // notices that are given once

@@ -2,12 +2,14 @@ package agent_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/drover-dev/drover/internal/agent"
@@ -101,6 +103,53 @@ func TestASelectionTakesEffectAtTheNextStep(t *testing.T) {
 		t.Errorf("%d model events", len(models))
 	}
 	f.check()
+}
+
+// named is a provider whose note on each model is the model's name.
+type named struct{ llmtest.Provider }
+
+func (n *named) Describe(_ context.Context, t llm.Target) (llm.ModelInfo, error) {
+	info := window(8192)
+	info.Notes = []string{t.Model}
+	return info, nil
+}
+
+// TestNotesAreOfTheStepsModel chooses models all the time. What a step tells of its
+// model is about that one.
+func TestNotesAreOfTheStepsModel(t *testing.T) {
+	registry := new(catalog.Registry)
+	if _, err := registry.Register(&named{}, "p"); err != nil {
+		t.Fatal(err)
+	}
+	sel := target.NewSelector(registry, new(target.Store), 0)
+	log, err := session.NewStore("").Create(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := []llm.Target{{Provider: "p", Model: "m"}, {Provider: "p", Model: "n"}}
+	sel.Select(t.Context(), models[0])
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(over)
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-over:
+				return
+			default:
+				sel.Restore(t.Context(), models[i%2])
+			}
+		}
+	})
+	a := agent.New(sel, log, log.NewState(), nil, nil)
+	for range 50 {
+		for ev := range a.Turn(t.Context(), []llm.Part{llm.Text("go")}) {
+			if m, ok := ev.(agent.Model); ok && len(m.Notes) > 0 && m.Notes[0] != m.Snapshot.Target.Model {
+				t.Fatalf("a step of %s has the notes %q", m.Snapshot.Target, m.Notes)
+			}
+		}
+	}
 }
 
 func TestAResumedSessionGoesOn(t *testing.T) {

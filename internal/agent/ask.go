@@ -285,12 +285,14 @@ func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Pla
 }
 
 // confirm asks about the model again after its first answer: only now has the
-// engine surely loaded it, and tells the window that it really uses.
+// engine surely loaded it, and tells the window that it really uses. One that was
+// gone meanwhile may have come back with another.
 func (t *turn) confirm(ctx context.Context, snap *llm.Snapshot) {
-	if snap.Window.Source == llm.Effective || t.confirmed == snap.Target || t.selector.Target() != snap.Target {
+	known := snap.Window.Source == llm.Effective || t.confirmed == snap.Target
+	if known && !t.lost || t.selector.Target() != snap.Target {
 		return
 	}
-	t.confirmed = snap.Target
+	t.confirmed, t.lost = snap.Target, false
 	t.selector.Reprobe(ctx)
 	if fresh, err := t.current(ctx); err == nil && fresh.Target == snap.Target {
 		t.tellModel(&fresh)

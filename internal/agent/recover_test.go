@@ -340,7 +340,7 @@ func TestTheWindowIsConfirmedAfterTheFirstAnswer(t *testing.T) {
 func TestAnEngineThatIsGoneIsForgotten(t *testing.T) {
 	gone := &llm.Error{Code: llm.CodeTransport, Message: "refused", Unreached: true}
 	synctest.Test(t, func(t *testing.T) {
-		p := &llmtest.Provider{Facts: window(8192), Script: []llmtest.Answer{llmtest.Fail(gone), llmtest.Say("ok")}}
+		p := &llmtest.Provider{Facts: window(8192), Script: slices.Repeat([]llmtest.Answer{llmtest.Fail(gone)}, 3)}
 		registry := new(catalog.Registry)
 		if _, err := registry.Register(p, "p"); err != nil {
 			t.Fatal(err)
@@ -358,6 +358,37 @@ func TestAnEngineThatIsGoneIsForgotten(t *testing.T) {
 			t.Errorf("the store still holds %+v", known)
 		}
 	})
+}
+
+// TestAnEngineThatWasGoneIsAskedAgain: it may have come back with another window,
+// in the same turn or only for the next.
+func TestAnEngineThatWasGoneIsAskedAgain(t *testing.T) {
+	gone := llmtest.Fail(&llm.Error{Code: llm.CodeTransport, Message: "refused", Unreached: true})
+	for _, script := range [][]llmtest.Answer{
+		{llmtest.Say("one"), gone, llmtest.Say("two"), llmtest.Say("three")},
+		{llmtest.Say("one"), gone, gone, gone, llmtest.Say("two"), llmtest.Say("three")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &llmtest.Provider{Facts: window(8192), Script: script}
+			f := newFixture(t, p, nil, agent.Options{})
+			f.turn(t.Context(), "go")
+			asked := f.selector.Revision()
+			p.Facts = window(16384)
+			for endOf(f.turn(t.Context(), "on")).Reason != agent.EndCompleted {
+			}
+			events := f.turn(t.Context(), "and on")
+			requests := p.Requests()
+			if got := requests[len(requests)-1].Snapshot.Window.Tokens; got != 16384 {
+				t.Errorf("planned for %d", got)
+			}
+			if n := f.selector.Revision() - asked; n != 1 {
+				t.Errorf("asked %d times about the model", n)
+			}
+			if models := find[agent.Model](events); len(models) != 0 {
+				t.Errorf("told again: %+v", models)
+			}
+		})
+	}
 }
 
 // TestNoLoopOfWindows: an engine that names a smaller window each time is asked

@@ -134,6 +134,7 @@ func (t *turn) wait(ctx context.Context, e *llm.Error, r *retries) (again bool, 
 		if e.Unreached {
 			r.unreached++
 			t.selector.Lost(t.toldModel.Target)
+			t.lost = true
 		}
 		d = min(d, longestWait)
 		d += time.Duration(float64(d) * retryJitter * (2*rand.Float64() - 1))

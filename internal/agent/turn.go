@@ -190,7 +190,11 @@ func (t *turn) tellModel(snap *llm.Snapshot) {
 		return
 	}
 	t.toldModel = *snap
-	t.emit(Model{Snapshot: *snap, Notes: t.selector.Info().Notes})
+	about := t.selector.Info()
+	if about.Target() != snap.Target { // another model was chosen meanwhile
+		about.Notes = nil
+	}
+	t.emit(Model{Snapshot: *snap, Notes: about.Notes})
 	model := snap.Target.String()
 	switch {
 	case snap.Capabilities.Tools.Support == llm.Unsupported:
