@@ -503,3 +503,16 @@ func TestPanicCostsOneTurn(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEngineFoundOfflineIsForgotten: it may come back with another window.
+func TestAnEngineFoundOfflineIsForgotten(t *testing.T) {
+	p := echo("a", "m")
+	p.ListErr = &llm.Error{Code: llm.CodeTransport, Message: "connection refused", Unreached: true}
+	f := newFixture(t, p)
+	f.opts.Target = llm.Target{Provider: "a", Model: "m"}
+	f.opts.Targets.Put(&llm.ModelInfo{Provider: "a", ID: "m", Window: llm.Window{Tokens: 1111, Source: llm.Effective}})
+	f.session(f.open(plain))
+	if known, _ := f.opts.Targets.Get(f.opts.Target); known.Window.Tokens == 1111 {
+		t.Errorf("a session begins with %+v", known.Window)
+	}
+}

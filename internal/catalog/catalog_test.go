@@ -128,7 +128,8 @@ func TestModelsChecksTheList(t *testing.T) {
 	for name, bad := range map[string]llm.ModelInfo{
 		"wrong provider": {Provider: "b", ID: "x", Name: "X"},
 		"blank id":       {Provider: "a", ID: " ", Name: "X"},
-		"blank name":     {Provider: "a", ID: "x", Name: ""},
+		"no name":        {Provider: "a", ID: "x", Name: ""},
+		"blank name":     {Provider: "a", ID: "x", Name: " \t"},
 		"duplicate":      good,
 	} {
 		var r catalog.Registry

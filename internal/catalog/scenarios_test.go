@@ -130,6 +130,14 @@ func TestAStreamOutlivesItsRegistration(t *testing.T) {
 	})
 }
 
+// slow says in its own words that it has no list, when its time is over.
+type slow struct{ llmtest.Provider }
+
+func (*slow) Models(ctx context.Context, _ string) ([]llm.ModelInfo, error) {
+	<-ctx.Done()
+	return nil, llm.Errorf(llm.CodeTimeout, "local:9: did not answer")
+}
+
 // TestEveryKindOfBrokenList has one provider of each beside a good one. Each
 // says in words what is wrong with it.
 func TestEveryKindOfBrokenList(t *testing.T) {
@@ -138,18 +146,19 @@ func TestEveryKindOfBrokenList(t *testing.T) {
 		mustRegister(t, &r, &llmtest.Provider{Hold: make(chan struct{})}, "hanging")
 		mustRegister(t, &r, &llmtest.Provider{ListErr: llm.Errorf(llm.CodeTransport, "local:9: connection refused")}, "failing")
 		mustRegister(t, &r, &fixed{list: []llm.ModelInfo{{Provider: "bad", ID: "m", Name: "M"}, {Provider: "bad", ID: "m", Name: "M"}}}, "bad")
+		mustRegister(t, &r, &slow{}, "slow")
 		mustRegister(t, &r, &llmtest.Provider{List: []llm.ModelInfo{{ID: "m"}, {ID: "n"}}}, "good")
 		start := time.Now()
 		all := r.All(t.Context())
 		if took := time.Since(start); took > catalog.ListTimeout {
 			t.Errorf("took %v", took)
 		}
-		for i, want := range []string{"", "connection refused", `bad: model "m" is listed twice`} {
+		for i, want := range []string{"", "connection refused", `bad: model "m" is listed twice`, "local:9: did not answer"} {
 			if err := all[i].Err; err == nil || !strings.Contains(err.Error(), want) || len(all[i].Models) != 0 {
 				t.Errorf("%s: %v, %v", all[i].Provider.ID, all[i].Models, err)
 			}
 		}
-		if good := all[3]; good.Err != nil || len(good.Models) != 2 {
+		if good := all[4]; good.Err != nil || len(good.Models) != 2 {
 			t.Errorf("good: %v, %v", good.Models, good.Err)
 		}
 	})

@@ -15,7 +15,8 @@ func TestCodingBadge(t *testing.T) {
 		"deepseek-coder-v2": true, "deepseek_coder-33b": true, "codestral-latest": true,
 		"CodeLlama-13b": true, "code-llama:7b": true, "starcoder2:15b": true, "granite-code:8b": true,
 		"granite-8b-code-instruct": true, "codegemma": true, "OpenCoder-8B": true, "kimi-dev-72b": true,
-		"acme/qwen3-coder": true,
+		"acme/qwen3-coder":   true,
+		"DeepSeekCoder_6.7b": true, "deepseek-v2-lite-coder": true,
 
 		"qwen3:8b": false, "text-encoder-qwen": false, "qwen-encoder": false, "codec-7b": false,
 		"qwen-decode": false, "granite-3-dense": false, "kimi-k2": false, "granite-decoder": false,
@@ -83,9 +84,10 @@ func TestDefault(t *testing.T) {
 	}{
 		{"coder first", llm.Target{}, two, "b/qwen3-coder"},
 		{"saved, listed or not", llm.Target{Provider: "a", Model: "private"}, two, "a/private"},
+		{"saved without a model", llm.Target{Provider: "a"}, two, "b/qwen3-coder"},
 		{"saved, provider gone", llm.Target{Provider: "c", Model: "x"}, two, "b/qwen3-coder"},
 		{"embeddings are passed over", llm.Target{}, two[:1], "a/llama3"},
-		{"embeddings alone", llm.Target{}, []catalog.Listing{listing("a", "bge-rerank", "whisper-large")}, ""},
+		{"embeddings alone", llm.Target{}, []catalog.Listing{listing("a", "bge-rerank", "whisper-large", "Nomic-Embed", "BGE-ReRanker")}, ""},
 		{"typed as no chat model", llm.Target{}, []catalog.Listing{typed}, ""},
 		{"nothing", llm.Target{}, nil, ""},
 	}

@@ -171,6 +171,43 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// watching is a provider that notes when the question about a model is taken back.
+type watching struct {
+	llmtest.Provider
+	stopped chan llm.Target
+}
+
+func (w *watching) Describe(ctx context.Context, t llm.Target) (llm.ModelInfo, error) {
+	select {
+	case <-ctx.Done():
+		w.stopped <- t
+	case <-time.After(time.Second):
+	}
+	return facts(4096), nil
+}
+
+// TestAProbeEndsWithItsSelection and with nothing else: whoever selected may be
+// gone before it is answered.
+func TestAProbeEndsWithItsSelection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watching{stopped: make(chan llm.Target, 4)}
+		s := target.NewSelector(registry(t, map[string]llm.Provider{"a": w}), new(target.Store), 0)
+		start := time.Now()
+		s.Select(t.Context(), at("a", "old"))
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		s.Select(ctx, at("a", "new"))
+		cancel()
+		if got := <-w.stopped; got.Model != "old" || time.Since(start) != 0 {
+			t.Errorf("%v is taken back after %v", got, time.Since(start))
+		}
+		snap, err := s.Wait(t.Context())
+		if err != nil || snap.Target.Model != "new" || snap.Window.Tokens != 4096 || len(w.stopped) != 0 {
+			t.Errorf("%+v, %v, %d probes taken back", snap, err, len(w.stopped))
+		}
+	})
+}
+
 // TestSelectorMachine selects, waits and closes in any order: the revision
 // never goes back and the snapshot is always that of the last selection.
 func TestSelectorMachine(t *testing.T) {

@@ -201,6 +201,16 @@ func TestATurnThatAsksTheEngineToo(t *testing.T) {
 		if n := strings.Count(d.frame(), "model lab/other"); n != 1 {
 			t.Errorf("told %d times:\n%s", n, d.frame())
 		}
+		// Of two handshakes the newest is told.
+		for _, model := range []string{"third", "fourth"} {
+			d.write("/model lab/" + model)
+			d.press("enter")
+		}
+		d.wait(3 * time.Second)
+		d.hides("model lab/third")
+		if n := strings.Count(d.frame(), "model lab/fourth"); n != 1 {
+			t.Errorf("told %d times:\n%s", n, d.frame())
+		}
 	})
 }
 
@@ -515,7 +525,8 @@ func TestSessions(t *testing.T) {
 func TestPickers(t *testing.T) {
 	p := scripted(32768)
 	opts := newOptions(t, t.TempDir(), p)
-	dead := &llmtest.Provider{Route: "dead", Name: "Dead", ListErr: llm.Errorf(llm.CodeTransport, "dead: connection refused")}
+	dead := &llmtest.Provider{Route: "dead", Name: "Dead", ListErr: &llm.Error{Code: llm.CodeTransport, Message: "dead: connection refused", Unreached: true}}
+	opts.Targets.Put(&llm.ModelInfo{Provider: "dead", ID: "m"})
 	if _, err := opts.Registry.Register(dead, "dead"); err != nil {
 		t.Fatal(err)
 	}
@@ -529,6 +540,9 @@ func TestPickers(t *testing.T) {
 			t.Errorf("the coding model is not first and current:\n%s", frame)
 		}
 		d.shows("Lab", "Dead", "connection refused", "coding")
+		if known, ok := opts.Targets.Get(llm.Target{Provider: "dead", Model: "m"}); ok {
+			t.Errorf("nobody listens, and this is kept: %+v", known)
+		}
 		d.write("brook-7b")
 		d.press("enter")
 		d.wait(100 * time.Millisecond)
