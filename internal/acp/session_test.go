@@ -516,3 +516,46 @@ func TestAnEngineFoundOfflineIsForgotten(t *testing.T) {
 		t.Errorf("a session begins with %+v", known.Window)
 	}
 }
+
+// TestASessionBeginsWithWhatIsKnown of its model, by another session of the
+// process; choosing the model asks again.
+func TestASessionBeginsWithWhatIsKnown(t *testing.T) {
+	p := echo("a", "m")
+	f := newFixture(t, p)
+	f.opts.Target = llm.Target{Provider: "a", Model: "m"}
+	f.opts.Targets.Put(&llm.ModelInfo{Provider: "a", ID: "m", Window: llm.Window{Tokens: 16384, Source: llm.Effective}})
+	e := f.open(plain)
+	s := f.session(e)
+	ask(t, e, s.SessionID, "one")
+	e.Call("session/set_config_option", object{"sessionId": s.SessionID, "configId": "model", "value": `["a","m"]`}, nil)
+	ask(t, e, s.SessionID, "two")
+	for i, want := range []int{16384, 32768} {
+		if got := p.Requests()[i].Snapshot.Window.Tokens; got != want {
+			t.Errorf("prompt %d was planned for %d, want %d", i, got, want)
+		}
+	}
+}
+
+// TestTheConfiguredEngineComesLater: its model was refused when the session was
+// opened, and answers when it is there.
+func TestTheConfiguredEngineComesLater(t *testing.T) {
+	f := newFixture(t)
+	up := false
+	f.opts.Ready = func(context.Context) error {
+		if up {
+			f.register(echo("late", "m"))
+		}
+		return nil
+	}
+	f.opts.Target = llm.Target{Provider: "late", Model: "m"}
+	e := f.open(plain)
+	s := f.session(e)
+	failed := e.Refused("session/prompt", promptOf(s.SessionID, "hello"))
+	if failed.Data.Code != "NO_MODEL" || !strings.Contains(failed.Message, "late/m") {
+		t.Errorf("%v", failed)
+	}
+	up = true
+	if reason := ask(t, e, s.SessionID, "hello"); reason != "end_turn" {
+		t.Error(reason)
+	}
+}

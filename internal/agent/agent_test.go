@@ -105,6 +105,42 @@ func TestASelectionTakesEffectAtTheNextStep(t *testing.T) {
 	f.check()
 }
 
+// TestAPlannedRequestGoesToItsProvider chooses a model of another provider when the
+// request is planned and not sent.
+func TestAPlannedRequestGoesToItsProvider(t *testing.T) {
+	registry := new(catalog.Registry)
+	providers := map[string]*llmtest.Provider{"p": {Facts: window(8192)}, "q": {Facts: window(16384)}}
+	for route, p := range providers {
+		if _, err := registry.Register(p, route); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sel := target.NewSelector(registry, new(target.Store), 0)
+	log, err := session.NewStore("").Create(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := agent.New(sel, log, log.NewState(), nil, nil)
+	sel.Select(t.Context(), llm.Target{Provider: "p", Model: "m"})
+	for turn := range 2 {
+		for ev := range a.Turn(t.Context(), []llm.Part{llm.Text("go")}) {
+			if _, ok := ev.(agent.Planned); ok && turn == 0 {
+				sel.Select(t.Context(), llm.Target{Provider: "q", Model: "n"})
+			}
+		}
+	}
+	var sent []llm.Request
+	for _, route := range []string{"p", "q"} {
+		requests := providers[route].Requests()
+		if len(requests) != 1 || requests[0].Snapshot.Target.Provider != route ||
+			!strings.Contains(requests[0].System, "of "+route+".") {
+			t.Fatalf("%s got %+v", route, requests)
+		}
+		sent = append(sent, requests...)
+	}
+	agenttest.Check(t, log.Records(), sent)
+}
+
 // named is a provider whose note on each model is the model's name.
 type named struct{ llmtest.Provider }
 
