@@ -97,11 +97,11 @@ func subsequence(s, word string) bool {
 	return true
 }
 
-// view shows the list.
-func (c *completion) view(width int) []string {
+// view shows the list in at most height lines.
+func (c *completion) view(width, height int) []string {
 	var lines []string
-	first := min(max(0, c.at-maxChoices/2), max(0, len(c.choices)-maxChoices))
-	for i := first; i < min(len(c.choices), first+maxChoices); i++ {
+	first := min(max(0, c.at-height/2), max(0, len(c.choices)-height))
+	for i := first; i < min(len(c.choices), first+height); i++ {
 		ch := c.choices[i]
 		s := style(0)
 		mark := "  "

@@ -42,7 +42,7 @@ func FuzzComposer(f *testing.F) {
 			if !utf8.ValidString(c.text) || c.cursor < 0 || c.cursor > len(c.text) || !utf8.ValidString(c.text[:c.cursor]) {
 				t.Fatalf("%q, cursor %d", c.text, c.cursor)
 			}
-			lines, row, column := c.view(width, "hint")
+			lines, row, column := c.view(width, maxComposer, "hint")
 			checkLines(t, lines, width)
 			if len(lines) > maxComposer || row < 0 || row >= len(lines) || column < 2 || column > width {
 				t.Fatalf("%d lines, cursor %d, %d of %q", len(lines), row, column, c.text)

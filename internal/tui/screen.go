@@ -117,6 +117,10 @@ type attached struct {
 	err   error
 }
 
+// minWidth is the width down to which lines are made to fit; the right side of a
+// narrower terminal is cut.
+const minWidth = 20
+
 // How often things happen.
 const (
 	// lookAgain is how soon engines are looked for again while there is none.
@@ -159,7 +163,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (s *screen) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		s.width, s.height = max(msg.Width, 20), max(msg.Height, 8)
+		s.width, s.height = max(msg.Width, minWidth), max(msg.Height, 1)
 	case tea.KeyPressMsg:
 		s.presses++
 		return s.key(msg)
