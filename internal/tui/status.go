@@ -180,13 +180,13 @@ func (s *screen) ruleLine() string {
 		}
 	case s.pending:
 		text = []run{mark, {"asking " + s.snapshot.Target.Provider + " about " + s.snapshot.Target.Model, cyan}}
-		if s.eager {
-			text = append(text, run{" · sends when it is known", faint})
-		}
 	case s.looking && s.snapshot.Target.IsZero():
 		text = []run{mark, {"looking for engines", cyan}}
 	case s.bench == nil:
 		text = []run{mark, {"opening the session", cyan}}
+	}
+	if s.eager {
+		text = append(text, run{" · sends when it is known", faint})
 	}
 	line := []run{{"──", faint}}
 	if text != nil {
