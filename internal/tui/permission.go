@@ -100,7 +100,7 @@ func (s *screen) answerKey(name, text string) bool {
 		return true
 	}
 	for _, p := range a.answers {
-		if p.key == name {
+		if p.key == name || strings.EqualFold(p.key, text) { // Caps Lock may be on
 			s.decide(a, p.decision)
 			return true
 		}

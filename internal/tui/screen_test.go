@@ -367,6 +367,22 @@ func TestSteer(t *testing.T) {
 	})
 }
 
+// TestAnswerInCapitals: the letters answer with Caps Lock on, too.
+func TestAnswerInCapitals(t *testing.T) {
+	dir := t.TempDir()
+	p := scripted(32768, callOf("c1", "write", `{"path":"a.txt","content":"x"}`), answerOf("", "Done.", 500))
+	drive(t, newOptions(t, dir, p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("write it")
+		d.press("enter")
+		d.wait(2 * quiet)
+		d.shows("y  allow once")
+		d.send(tea.KeyPressMsg{Code: 'y', ShiftedCode: 'Y', Text: "Y", Mod: tea.ModShift})
+		d.wait(100 * time.Millisecond)
+		d.shows("✓ write  a.txt", "Done.")
+	})
+}
+
 // TestTrimNotice: one line below the prompt, and later steps change it.
 func TestTrimNotice(t *testing.T) {
 	drive(t, newOptions(t, t.TempDir(), scripted(32768, llmtest.Hang(""))), func(d *driver) {
