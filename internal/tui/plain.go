@@ -211,7 +211,11 @@ func (p *plain) selectModel(t llm.Target) bool {
 		p.fail(res.err)
 		return false
 	}
-	p.say("Model %s: %s.", t, describeModel(&res.info))
+	text := "Model " + t.String()
+	if facts := describeModel(&res.info); facts != "" {
+		text += ": " + facts
+	}
+	p.say("%s.", text)
 	for _, n := range res.info.Notes {
 		p.say("Note: %s", n)
 	}
@@ -289,9 +293,17 @@ func (p *plain) event(what any) {
 	case agent.Retrying:
 		p.say("Note: %s; trying again in %s.", ev.Err.Message, short(ev.Wait))
 	case agent.Usage:
+		p.bench.spent.Add(ev.Target, &ev.Usage)
+		text := ""
 		if ev.Window.Tokens > 0 {
 			m := meter{used: ev.Usage.PromptTokens + ev.Usage.CompletionTokens, window: ev.Window, estimated: ev.Usage.Estimated}
-			p.say("Window: %s.", m.String())
+			text = "Window: " + m.String() + "."
+		}
+		if cost := p.desk.cost(p.bench, p.listings); cost != "" {
+			text = strings.TrimSpace(text + " Cost so far: " + cost + ".")
+		}
+		if text != "" {
+			p.say("%s", text)
 		}
 	}
 }
@@ -518,8 +530,11 @@ func (p *plain) switchTo(id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t := p.bench.selector.Target(); !b.restored && !t.IsZero() {
-		b.wanted = t
+	if !b.restored {
+		if t := p.bench.selector.Target(); !t.IsZero() {
+			b.wanted = t
+		}
+		b.selector.SetEffort(p.bench.selector.Effort())
 	}
 	p.bench = b
 	p.say("Session %s.", b.id)

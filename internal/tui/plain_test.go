@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/llm/llmtest"
 )
 
@@ -102,6 +103,27 @@ func TestPlain(t *testing.T) {
 	}
 	if strings.ContainsRune(c.read.String(), 0x1b) {
 		t.Errorf("an escape sequence was written:\n%q", c.read.String())
+	}
+}
+
+// TestPlainNewSession: a new session goes on with the model and the effort, and has
+// cost nothing.
+func TestPlainNewSession(t *testing.T) {
+	p := scripted(32768, answerOf("", "one", 1000), answerOf("", "two", 1000))
+	p.Facts.Prices = llm.Prices{Input: 1, Output: 10}
+	opts := newOptions(t, t.TempDir(), p)
+	var out strings.Builder
+	opts.In, opts.Out = strings.NewReader("/effort summit\nfirst\n/model lab/brook-7b\n/new\nsecond\n"), &out
+	if _, err := RunPlain(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "Cost so far: $0.0012."); n != 2 {
+		t.Errorf("the cost of one turn is shown %d times:\n%s", n, out.String())
+	}
+	for i, r := range p.Requests() {
+		if want := []string{"qwen-coder-7b", "brook-7b"}[i]; r.Snapshot.Effort != llm.Summit || r.Snapshot.Target.Model != want {
+			t.Errorf("request %d: %s with effort %s", i, r.Snapshot.Target, r.Snapshot.Effort)
+		}
 	}
 }
 

@@ -100,6 +100,11 @@ func (s *screen) statusLine() string {
 		add(&right, 1, run{s.meter.bar(), s.meter.style()})
 		add(&right, 8, run{s.meter.String(), s.meter.style()})
 	}
+	if s.bench != nil {
+		if cost := s.desk.cost(s.bench, s.listings); cost != "" {
+			add(&right, 4, run{cost, 0})
+		}
+	}
 	if s.meter.rate > 0 {
 		add(&right, 3, run{fmt.Sprintf("%.0f tok/s", s.meter.rate), faint})
 	}
