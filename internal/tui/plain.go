@@ -35,8 +35,12 @@ type plain struct {
 	listings []catalog.Listing
 	midLine  bool
 	thinking bool
-	err      error // of writing
+	stopped  time.Time // the last interrupt
+	err      error     // of writing
 }
+
+// pasteQuiet is how long no line comes behind the last one of a text that was pasted.
+const pasteQuiet = 50 * time.Millisecond
 
 // maxTyped is how many lines are taken from the terminal before they are wanted.
 const maxTyped = 64
@@ -162,11 +166,11 @@ func (p *plain) read(mark string) (text string, ok bool) {
 					return "", false
 				}
 			case <-p.stops:
-				if interrupted {
+				if p.again() || interrupted {
 					p.write("\n")
 					return "", false
 				}
-				interrupted = true
+				interrupted, text = true, "" // what was begun is given up
 				p.say("\nPress Ctrl-C again to leave.")
 				p.write(mark)
 				continue
@@ -174,7 +178,7 @@ func (p *plain) read(mark string) (text string, ok bool) {
 				return "", false
 			}
 		}
-		p.midLine = false // the person ended the line
+		p.midLine, p.stopped = false, time.Time{} // the person ended the line, and stays
 		if head, more := strings.CutSuffix(line, `\`); more {
 			text += head + "\n"
 			continue
@@ -258,7 +262,7 @@ func (p *plain) turn(parts []llm.Part) {
 				cancel()
 			}
 		case <-p.stops:
-			p.say("\nCancelling.")
+			p.cancelling()
 			cancel()
 		}
 	}
@@ -321,6 +325,37 @@ func (p *plain) end(end agent.End) {
 	}
 }
 
+// cancelling says that the turn is cancelled. Lines that wait behind it are given up,
+// as a terminal does with what is typed before an interrupt: the rest of a text that
+// was pasted would become a turn for each of its lines.
+func (p *plain) cancelling() {
+	p.over = p.again() || p.over
+	p.say("\nCancelling.")
+	for more := true; more; {
+		select {
+		case line, ok := <-p.lines:
+			if more = ok; ok {
+				p.typed = append(p.typed, line)
+			}
+		case <-time.After(pasteQuiet):
+			more = false
+		}
+	}
+	if n := len(p.typed); n > 0 {
+		p.say("Given up: %s typed meanwhile.", plural(n, "line"))
+		p.typed = nil
+	}
+}
+
+// again notes an interrupt, and reports whether it came soon behind another one: then
+// the person wants to leave.
+func (p *plain) again() bool {
+	now := time.Now()
+	soon := now.Sub(p.stopped) < leaveTime
+	p.stopped = now
+	return soon
+}
+
 // ask asks about a call. Lines that were typed before are no answer.
 func (p *plain) ask(ctx context.Context, q question) {
 	for len(p.lines) > 0 {
@@ -359,7 +394,7 @@ func (p *plain) ask(ctx context.Context, q question) {
 				}
 			}
 		case <-p.stops:
-			p.say("\nCancelling.")
+			p.cancelling()
 			q.answer <- tool.Cancelled
 			return
 		case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -124,6 +125,55 @@ func TestPlainNewSession(t *testing.T) {
 		if want := []string{"qwen-coder-7b", "brook-7b"}[i]; r.Snapshot.Effort != llm.Summit || r.Snapshot.Target.Model != want {
 			t.Errorf("request %d: %s with effort %s", i, r.Snapshot.Target, r.Snapshot.Effort)
 		}
+	}
+}
+
+// TestPlainInterrupts: an interrupt gives up what was begun or waits, and a second
+// one leaves.
+func TestPlainInterrupts(t *testing.T) {
+	p := scripted(32768, llmtest.Hang("tick"), llmtest.Say("well"), llmtest.Hang("tock"))
+	outRead, outWrite := io.Pipe()
+	lines, stops := make(chan string, maxTyped), make(chan os.Signal, 2)
+	desk := newDesk(newOptions(t, t.TempDir(), p))
+	ui := &plain{desk: desk, life: t.Context(), out: outWrite, lines: lines, stops: stops}
+	done := make(chan error, 1)
+	go func() { done <- ui.run() }()
+	c := &conversation{t: t, out: bufio.NewReader(outRead)}
+	c.until("coding.\n> ")
+	for _, line := range []string{"a text", "of three lines", "that was pasted"} {
+		lines <- line
+	}
+	c.until("tick")
+	stops <- os.Interrupt
+	c.until("Cancelling.\nGiven up: 2 lines typed meanwhile.\nCancelled.\n> ")
+	lines <- `delete everything \`
+	for len(lines) > 0 {
+		runtime.Gosched()
+	}
+	stops <- os.Interrupt
+	c.until("Press Ctrl-C again to leave.\n> ")
+	lines <- "hello"
+	c.until("well\n")
+	c.until("> ")
+	if text := p.Requests()[1].Messages; text[len(text)-1].Text() != "hello" {
+		t.Errorf("sent %+v", text)
+	}
+	lines <- "wait"
+	c.until("tock")
+	stops <- os.Interrupt
+	c.until("Cancelling.")
+	go func() { _, _ = io.Copy(io.Discard, c.out) }()
+	for left := false; !left; {
+		select {
+		case stops <- os.Interrupt: // the next one, unless it comes too late
+		case err := <-done:
+			if left = true; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := desk.close(); err != nil {
+		t.Error(err)
 	}
 }
 
