@@ -130,6 +130,23 @@ func (s *screen) withdraw(id string) {
 	}
 }
 
+// inOneLine shows the answers on offer where there is no room for more.
+func (a *ask) inOneLine(width int) []string {
+	runs := []run{{"?", yellow | bold}}
+	for i, p := range a.answers {
+		s := bold
+		if i == a.at {
+			s |= cyan
+		}
+		short, _, _ := strings.Cut(p.text, ":")
+		if width < minWidth*2 {
+			short, _, _ = strings.Cut(short, " ")
+		}
+		runs = append(runs, run{" " + p.key, s}, run{" " + short, 0})
+	}
+	return []string{oneLine(width, runs...)}
+}
+
 // view shows the answers on offer.
 func (a *ask) view(width int) []string {
 	what := a.Tool + " wants to do this"

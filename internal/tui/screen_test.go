@@ -407,6 +407,11 @@ func TestAnswerInCapitals(t *testing.T) {
 		d.press("enter")
 		d.wait(2 * quiet)
 		d.shows("y  allow once")
+		for width, want := range map[int]string{80: "? y allow once a always", 30: "? y allow a always n reject x"} {
+			d.send(tea.WindowSizeMsg{Width: width, Height: 4})
+			d.shows(want)
+		}
+		d.send(tea.WindowSizeMsg{Width: 80, Height: 24})
 		d.send(tea.KeyPressMsg{Code: 'y', ShiftedCode: 'Y', Text: "Y", Mod: tea.ModShift})
 		d.wait(100 * time.Millisecond)
 		d.shows("✓ write  a.txt", "Done.")

@@ -51,7 +51,11 @@ func (s *screen) bottom() (lines []string, row, column int) {
 	lines = append(lines, s.ruleLine())
 	switch a := s.asked(); {
 	case a != nil && a.ready:
-		lines = append(lines, a.view(s.width)...)
+		answers := a.view(s.width)
+		if len(answers) > max(1, s.height-2) {
+			answers = a.inOneLine(s.width)
+		}
+		lines = append(lines, answers...)
 	case s.chooser != nil:
 		lines = append(lines, s.chooser.view(s.width, max(2, min(max(4, s.height/2), s.height-2)))...)
 	default:
