@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -162,6 +163,35 @@ func TestAnySize(t *testing.T) {
 				r.FailNow()
 			}
 		})
+	})
+}
+
+// TestRedraws: however fast things happen, the screen takes them in at most 30 times a
+// second, and nothing waits for longer than that.
+func TestRedraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(newOptions(t, t.TempDir(), nil))
+		batches, events, late := 0, 0, time.Duration(0)
+		pumped := make(chan struct{})
+		go func() {
+			defer close(pumped)
+			pump(d, func(b batch) {
+				batches++
+				events += len(b)
+				late = max(late, time.Since(b[0].at))
+			})
+		}()
+		const seconds = 4
+		for range seconds * 1000 {
+			d.emit(agent.Text("word "))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		close(d.over)
+		<-pumped
+		if batches > seconds*30+1 || batches < seconds*25 || events != seconds*1000 || late > time.Second/30 {
+			t.Errorf("%d events in %d batches, one %v late", events, batches, late)
+		}
 	})
 }
 

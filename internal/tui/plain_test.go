@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/llm/llmtest"
 )
@@ -125,6 +126,41 @@ func TestPlainNewSession(t *testing.T) {
 		if want := []string{"qwen-coder-7b", "brook-7b"}[i]; r.Snapshot.Effort != llm.Summit || r.Snapshot.Target.Model != want {
 			t.Errorf("request %d: %s with effort %s", i, r.Snapshot.Target, r.Snapshot.Effort)
 		}
+	}
+}
+
+// TestPlainTrimNotice: what does not fit is told once a turn, with its last figures.
+func TestPlainTrimNotice(t *testing.T) {
+	p := scripted(32768, llmtest.Hang("tick"))
+	outRead, outWrite := io.Pipe()
+	lines, stops := make(chan string, 1), make(chan os.Signal, 1)
+	desk := newDesk(newOptions(t, t.TempDir(), p))
+	ui := &plain{desk: desk, life: t.Context(), out: outWrite, lines: lines, stops: stops}
+	done := make(chan error, 1)
+	go func() { done <- ui.run() }()
+	c := &conversation{t: t, out: bufio.NewReader(outRead)}
+	c.until("coding.\n> ")
+	lines <- "go on"
+	c.until("tick")
+	for _, text := range []string{"1 text shortened", "3 texts shortened"} {
+		desk.emit(agent.Notice{Kind: agent.NoticeTrim, Text: text})
+	}
+	desk.emit(agent.Notice{Kind: agent.NoticeInfo, Text: "noted"})
+	c.until("noted") // and so is what was before it
+	stops <- os.Interrupt
+	if text := c.until("Cancelled.\n> "); !strings.Contains(text, "Note: 3 texts shortened\n") {
+		t.Errorf("the notice is not told:\n%s", text)
+	}
+	if text := c.read.String(); strings.Contains(text, "1 text shortened") {
+		t.Errorf("the notice is told before it is known:\n%s", text)
+	}
+	close(lines)
+	c.until("\n")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := desk.close(); err != nil {
+		t.Error(err)
 	}
 }
 
