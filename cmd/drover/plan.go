@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/budget"
+	"github.com/drover-dev/drover/internal/history"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/openai"
 )
@@ -58,7 +59,7 @@ func (a *app) plan(ctx context.Context, name string, o *planOptions) error {
 	if o.window < 0 || o.maxTokens < 0 {
 		return usageError("--window and --max-tokens want a positive number of tokens")
 	}
-	in, err := a.planInput(ctx, name)
+	in, body, err := a.planInput(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -73,6 +74,9 @@ func (a *app) plan(ctx context.Context, name string, o *planOptions) error {
 	}
 	plan, err := budget.Make(s.policy, in)
 	if err != nil {
+		if e, ok := errors.AsType[*history.InvalidError](err); ok && body != nil && !o.json {
+			return noHistory(name, body, e)
+		}
 		return a.noPlan(err, o)
 	}
 	if o.json {
@@ -86,6 +90,13 @@ func (a *app) plan(ctx context.Context, name string, o *planOptions) error {
 		}{&plan.Report, body})
 	}
 	return printPlan(a.stdout, &plan.Report)
+}
+
+// noHistory says where the messages of a request are no conversation.
+func noHistory(name string, body []byte, e *history.InvalidError) error {
+	reason := strings.TrimPrefix(e.Error(), "history: ")
+	reason = strings.TrimPrefix(reason, fmt.Sprintf("turn %d: ", e.Turn))
+	return usageError("%s: %s: %s", name, openai.MessagePlace(body, e.Turn), reason)
 }
 
 // noPlan shows the report of a request that cannot be planned.
@@ -114,34 +125,34 @@ func (a *app) noPlan(err error, o *planOptions) error {
 	return &statusError{status: chosen, err: err}
 }
 
-// planInput reads a file, stdin or a session.
-func (a *app) planInput(ctx context.Context, name string) (*budget.Input, error) {
+// planInput reads a file, stdin or a session. body is what a file or stdin holds.
+func (a *app) planInput(ctx context.Context, name string) (in *budget.Input, body []byte, err error) {
 	var r io.Reader
 	if name == "-" {
 		r = a.stdin
 	} else {
 		f, err := os.Open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			return a.planSession(name)
+			in, err = a.planSession(name)
+			return in, nil, err
 		}
 		if err != nil {
-			return nil, usageError("%w", err)
+			return nil, nil, usageError("%w", err)
 		}
 		defer f.Close()
 		r = f
 	}
-	data, err := readAll(ctx, r, name, maxPlanInput)
-	if err != nil {
-		return nil, err
+	if body, err = readAll(ctx, r, name, maxPlanInput); err != nil {
+		return nil, nil, err
 	}
-	req, err := openai.DecodeRequest(data)
+	req, err := openai.DecodeRequest(body)
 	if err != nil {
-		return nil, usageError("%s: %w", name, err)
+		return nil, nil, usageError("%s: %w", name, err)
 	}
 	return &budget.Input{
 		Snapshot: req.Snapshot, System: req.System, Tools: req.Tools,
 		Messages: req.Messages, RequestedOutput: req.MaxTokens,
-	}, nil
+	}, body, nil
 }
 
 func (a *app) planSession(id string) (*budget.Input, error) {

@@ -38,13 +38,17 @@ type requestDecoder struct{ body []byte }
 
 // errorf makes an error of a place in the body.
 func (d *requestDecoder) errorf(at int, path, format string, args ...any) *llm.Error {
-	before := d.body[:min(at, len(d.body))]
-	line := 1 + bytes.Count(before, []byte{'\n'})
-	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
 	if path != "" {
 		path += ": "
 	}
-	return llm.Errorf(llm.CodeInvalidRequest, "line %d, column %d: %s%s", line, column, path, fmt.Sprintf(format, args...))
+	return llm.Errorf(llm.CodeInvalidRequest, "%s: %s%s", d.place(at), path, fmt.Sprintf(format, args...))
+}
+
+func (d *requestDecoder) place(at int) string {
+	before := d.body[:min(at, len(d.body))]
+	line := 1 + bytes.Count(before, []byte{'\n'})
+	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
 // want gives the error of a member of the wrong type; of an absent one the
