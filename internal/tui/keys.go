@@ -194,7 +194,9 @@ func (s *screen) enter() tea.Cmd {
 	}
 	if name, argument, ok := readCommand(s.composer.text); ok {
 		s.composer.remember(s.composer.text)
+		images := s.composer.images // for the prompt that comes, say to a model that sees them
 		s.composer.clear()
+		s.composer.images = images
 		s.completion = completion{}
 		return s.command(name, argument)
 	}
