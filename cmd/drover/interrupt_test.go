@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/tool"
 )
 
@@ -47,6 +48,39 @@ func TestInterruptWhileReadingStdin(t *testing.T) {
 	}
 	_ = cmd.Wait() // the status tells
 	if code := cmd.ProcessState.ExitCode(); code != exitCancelled || !strings.Contains(stderr.String(), "cancelled") {
+		t.Errorf("status %d, stderr %q", code, stderr.String())
+	}
+}
+
+// TestImageWithoutEnd: a pipe tells no size; it is read no further than an image may
+// be long.
+func TestImageWithoutEnd(t *testing.T) {
+	cmd := self(t, "run", "--url", "http://127.0.0.1:9", "--model", "m", "--image", "pipe", "what is it?")
+	pipe := filepath.Join(cmd.Dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(pipe, os.O_WRONLY, 0) // waits for the other end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const much = 2 * llm.MaxImageBytes
+	written, block := 0, make([]byte, 64<<10)
+	for ; err == nil && written < much; written += len(block) {
+		_, err = f.Write(block)
+	}
+	if written >= much {
+		t.Errorf("%d bytes were read", written)
+	}
+	f.Close()
+	_ = cmd.Wait() // the status tells
+	if code := cmd.ProcessState.ExitCode(); code != exitUsage || !strings.Contains(stderr.String(), "--image pipe: more than") {
 		t.Errorf("status %d, stderr %q", code, stderr.String())
 	}
 }

@@ -40,7 +40,15 @@ func runProcess() int {
 		return sandboxExec(os.Args, os.Stderr)
 	}
 	keepPrivate()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup asks for
+		// A terminal that is closed ends the turn, with the commands that run in it.
+		// It may tell so twice, by the shell and by the system: that must not end the
+		// process before it has cleaned up.
+		signals = append(signals, syscall.SIGHUP)
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	// A reader that is gone shall be an error of a write and not the end of the

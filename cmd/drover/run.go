@@ -295,9 +295,9 @@ func (a *app) chooseFor(ctx context.Context, o *opened, wanted llm.Target) error
 func (a *app) prompt(ctx context.Context, prompt string, images []string) ([]llm.Part, error) {
 	var parts []llm.Part
 	for _, file := range images {
-		data, err := os.ReadFile(file)
+		data, err := readImage(ctx, file)
 		if err != nil {
-			return nil, usageError("--image: %w", err)
+			return nil, err
 		}
 		img, err := llm.NewImage(filepath.Base(file), data)
 		if err != nil {
@@ -323,6 +323,15 @@ func (a *app) prompt(ctx context.Context, prompt string, images []string) ([]llm
 		return nil, usageError("the prompt is empty")
 	}
 	return append(parts, llm.Text(prompt)), nil
+}
+
+func readImage(ctx context.Context, file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usageError("--image: %w", err)
+	}
+	defer f.Close()
+	return readAll(ctx, f, "--image "+file, llm.MaxImageBytes)
 }
 
 // reporter shows a turn.

@@ -15,8 +15,9 @@ import (
 
 // uiOptions are the flags of the terminal UI alone.
 type uiOptions struct {
-	resume string
-	plain  bool
+	resume  string
+	plain   bool
+	version bool
 }
 
 func (a *app) uiFlags(cmd *cobra.Command, o *uiOptions) {
@@ -29,6 +30,7 @@ func (a *app) uiFlags(cmd *cobra.Command, o *uiOptions) {
 		panic(err) // the flag does not exist: a mistake in this function
 	}
 	f.BoolVar(&o.plain, "plain", false, "lines alone: no colour, no moving cursor (for screen readers; also where TERM is dumb)")
+	f.BoolVar(&o.version, "version", false, "print the version, as drover version does")
 }
 
 // arguments takes the ID of --resume ID, which to the flags is a word of its own.
@@ -42,6 +44,9 @@ func (o *uiOptions) arguments(cmd *cobra.Command, args []string) error {
 
 // ui opens a conversation in the terminal.
 func (a *app) ui(ctx context.Context, o *uiOptions) error {
+	if o.version {
+		return a.printVersion()
+	}
 	if !isTerminal(a.stdin) || !isTerminal(a.stdout) {
 		return usageError("drover alone opens a conversation, and needs a terminal for that. " +
 			"Without one, drover run PROMPT runs one turn; drover --help lists the commands")

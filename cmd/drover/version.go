@@ -13,11 +13,13 @@ func newVersion(a *app) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  noArguments,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "drover %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-			return err
-		},
+		RunE:  func(*cobra.Command, []string) error { return a.printVersion() },
 	}
+}
+
+func (a *app) printVersion() error {
+	_, err := fmt.Fprintf(a.stdout, "drover %s %s/%s %s\n", version(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return err
 }
 
 // version is what the build knows of itself: the module's version, or the

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/picker"
 	"github.com/drover-dev/drover/internal/session"
@@ -34,7 +35,7 @@ type workbench struct {
 	past      []llm.Target // that were current, oldest first
 	sent      string       // the options as the client knows them, as JSON
 	notices   []string     // for the person, not said yet
-	spent     map[llm.Target]llm.Usage
+	spent     brief.Spent
 	turn      *turn // that runs, nil for none
 	title     string
 }

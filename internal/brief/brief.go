@@ -1,6 +1,6 @@
 // Package brief says in a few words, or in a table of Markdown, what a session
-// works with: the mode, the effort, the room in the window, the tools and the
-// notes. Both front ends say it, and say the same.
+// works with: the mode, the effort, the room in the window, the tools, the notes and
+// what it has cost. Both front ends say it, and say the same.
 package brief
 
 import (

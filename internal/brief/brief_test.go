@@ -3,6 +3,7 @@ package brief
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -127,6 +128,36 @@ func TestThousands(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -999: "-999"} {
 		if got := Thousands(n); got != want {
 			t.Errorf("%d: %s", n, got)
+		}
+	}
+}
+
+// TestCost: only what providers counted is summed, and only models with a price.
+func TestCost(t *testing.T) {
+	paid, free := llm.Target{Provider: "a", Model: "paid"}, llm.Target{Provider: "a", Model: "free"}
+	prices := func(t llm.Target) llm.Prices {
+		if t == paid {
+			return llm.Prices{Input: 1, Output: 10, Cached: 0.5}
+		}
+		return llm.Prices{}
+	}
+	var s Spent
+	if _, known := s.Cost(prices); known {
+		t.Error("nothing was used, and it has a cost")
+	}
+	s.Add(free, &llm.Usage{PromptTokens: 1000})
+	s.Add(paid, &llm.Usage{PromptTokens: 1_000_000, Estimated: true})
+	if amount, known := s.Cost(prices); known {
+		t.Errorf("no price is known, and it costs %v", amount)
+	}
+	s.Add(paid, &llm.Usage{PromptTokens: 1000, CompletionTokens: 100})
+	s.Add(paid, &llm.Usage{PromptTokens: 1000, CachedTokens: 1000})
+	if amount, known := s.Cost(prices); !known || math.Abs(amount-0.0025) > 1e-12 {
+		t.Errorf("it costs %v, %v", amount, known)
+	}
+	for amount, want := range map[float64]string{0: "$0.0000", 0.00001: "<$0.0001", 0.0025: "$0.0025", 1: "$1.00", 12.345: "$12.35"} {
+		if got := Dollars(amount); got != want {
+			t.Errorf("%v is written %s, want %s", amount, got, want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -141,17 +142,19 @@ func Load(path string) (*Config, error) {
 }
 
 func readBounded(path string) ([]byte, error) {
-	st, err := os.Stat(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if st.IsDir() {
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.IsDir() {
 		return nil, errors.New("is a folder, not a file")
 	}
-	if st.Size() > MaxFileBytes {
-		return nil, fmt.Errorf("%d bytes, more than %d", st.Size(), MaxFileBytes)
+	// A device tells no size, and may have no end.
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	if len(data) > MaxFileBytes {
+		return nil, fmt.Errorf("more than %d bytes", MaxFileBytes)
 	}
-	data, err := os.ReadFile(path)
 	// Some editors of Windows begin a file with a mark that TOML does not have.
 	return bytes.TrimPrefix(data, []byte("\ufeff")), err
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -97,11 +98,11 @@ func subsequence(s, word string) bool {
 	return true
 }
 
-// view shows the list.
-func (c *completion) view(width int) []string {
+// view shows the list in at most height lines.
+func (c *completion) view(width, height int) []string {
 	var lines []string
-	first := min(max(0, c.at-maxChoices/2), max(0, len(c.choices)-maxChoices))
-	for i := first; i < min(len(c.choices), first+maxChoices); i++ {
+	first := min(max(0, c.at-height/2), max(0, len(c.choices)-height))
+	for i := first; i < min(len(c.choices), first+height); i++ {
 		ch := c.choices[i]
 		s := style(0)
 		mark := "  "
@@ -125,15 +126,18 @@ func imageFile(pasted, dir string) (path string, ok bool) {
 	if text == "" || strings.Contains(text, "\n") || len(text) > maxPath {
 		return "", false
 	}
-	for _, quote := range []string{"'", `"`} {
-		if len(text) > 1 && strings.HasPrefix(text, quote) && strings.HasSuffix(text, quote) {
-			text = text[1 : len(text)-1]
-		}
+	quoted := len(text) > 1 && (text[0] == '\'' || text[0] == '"') && text[len(text)-1] == text[0]
+	if quoted {
+		text = text[1 : len(text)-1]
 	}
 	if rest, isURL := strings.CutPrefix(text, "file://"); isURL {
-		text = strings.ReplaceAll(rest, "%20", " ")
-	} else if filepath.Separator == '/' {
-		text = strings.ReplaceAll(text, `\ `, " ")
+		rest, err := url.PathUnescape(strings.TrimPrefix(rest, "localhost"))
+		if err != nil {
+			return "", false
+		}
+		text = rest
+	} else if !quoted && filepath.Separator == '/' {
+		text = unescaped(text)
 	}
 	if !isImageName(text) {
 		return "", false
@@ -142,6 +146,18 @@ func imageFile(pasted, dir string) (path string, ok bool) {
 		text = filepath.Join(dir, text)
 	}
 	return text, true
+}
+
+// unescaped is a word of the shell without its backslashes.
+func unescaped(word string) string {
+	var b strings.Builder
+	for i := 0; i < len(word); i++ {
+		if word[i] == '\\' && i+1 < len(word) {
+			i++
+		}
+		b.WriteByte(word[i])
+	}
+	return b.String()
 }
 
 // maxPath bounds what is taken for a path, in bytes.

@@ -260,14 +260,14 @@ func (c *composer) layout(width int) (lines []written, row, column int) {
 
 const composerMark = "❯ "
 
-// view gives at most maxComposer lines, and where in them the cursor is.
-func (c *composer) view(width int, hint string) (lines []string, row, column int) {
+// view gives at most height lines, and where in them the cursor is.
+func (c *composer) view(width, height int, hint string) (lines []string, row, column int) {
 	inner := width - 2
 	all, row, column := c.layout(inner)
 	first := 0
-	if len(all) > maxComposer {
-		first = min(max(0, row-maxComposer/2), len(all)-maxComposer)
-		all = all[first : first+maxComposer]
+	if len(all) > height {
+		first = min(max(0, row-height/2), len(all)-height)
+		all = all[first : first+height]
 	}
 	for i, l := range all {
 		mark := run{"  ", 0}

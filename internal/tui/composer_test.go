@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,7 @@ func FuzzComposer(f *testing.F) {
 			if !utf8.ValidString(c.text) || c.cursor < 0 || c.cursor > len(c.text) || !utf8.ValidString(c.text[:c.cursor]) {
 				t.Fatalf("%q, cursor %d", c.text, c.cursor)
 			}
-			lines, row, column := c.view(width, "hint")
+			lines, row, column := c.view(width, maxComposer, "hint")
 			checkLines(t, lines, width)
 			if len(lines) > maxComposer || row < 0 || row >= len(lines) || column < 2 || column > width {
 				t.Fatalf("%d lines, cursor %d, %d of %q", len(lines), row, column, c.text)
@@ -133,7 +134,7 @@ const onePixel = "GIF89a\x01\x00\x01\x00\x00\x00\x00!\xf9\x04\x01\x00\x00\x00\x0
 // attachment, and one of something else stays text.
 func TestImages(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "my cat.gif")
+	file := filepath.Join(dir, "mý cat (1).gif")
 	if err := os.WriteFile(file, []byte(onePixel), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +144,11 @@ func TestImages(t *testing.T) {
 	p := scripted(32768, llmtest.Say("a cat"))
 	drive(t, newOptions(t, dir, p), func(d *driver) {
 		d.wait(100 * time.Millisecond)
-		for _, pasted := range []string{strings.ReplaceAll(file, " ", `\ `), "'" + file + "'\n", "file://" + strings.ReplaceAll(file, " ", "%20")} {
+		escaped := strings.NewReplacer(" ", `\ `, "(", `\(`, ")", `\)`).Replace(file)
+		for _, pasted := range []string{file, escaped, "'" + file + "'\n", (&url.URL{Scheme: "file", Path: file}).String(), "file://localhost" + file} {
 			d.send(tea.PasteMsg{Content: pasted})
 			d.wait(50 * time.Millisecond)
-			d.shows("[image my cat.gif] 1 × 1")
+			d.shows("[image mý cat (1).gif] 1 × 1")
 			d.press("backspace")
 			d.hides("[image")
 		}
@@ -159,10 +161,14 @@ func TestImages(t *testing.T) {
 		d.shows("not a PNG, JPEG, GIF or WebP file")
 		d.send(tea.PasteMsg{Content: file})
 		d.wait(50 * time.Millisecond)
+		d.write("/model lab/brook-7b")
+		d.press("enter")
+		d.wait(50 * time.Millisecond)
+		d.shows("[image mý cat (1).gif] 1 × 1")
 		d.write("what is it?")
 		d.press("enter")
 		d.wait(200 * time.Millisecond)
-		d.shows("❯ [image my cat.gif] what is it?", "a cat")
+		d.shows("❯ [image mý cat (1).gif] what is it?", "a cat")
 		parts := p.Requests()[0].Messages[0].Parts
 		if !slices.ContainsFunc(parts, func(p llm.Part) bool { _, ok := p.(*llm.Image); return ok }) {
 			t.Errorf("sent %v", parts)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/catalog"
 	"github.com/drover-dev/drover/internal/llm"
@@ -64,6 +66,7 @@ type bench struct {
 	notes    []string
 	messages []llm.Message // that the session began with
 	trim     string        // the trim notice of its last turn
+	spent    brief.Spent   // belongs to who shows the UI
 	began    bool          // a turn was begun here or before; guarded by desk.mu
 }
 
@@ -96,7 +99,7 @@ func (d *desk) openSession(id string) (*bench, error) {
 	b := &bench{
 		id: s.Log.ID(), dir: s.Dir, saved: !s.Log.InMemory(), wanted: s.Target, restored: s.Restored, named: s.Named, notes: s.Notes,
 		selector: target.NewSelector(d.opts.Registry, d.opts.Targets, s.Effort),
-		messages: s.State.Messages, began: s.State.Turns > 0,
+		messages: s.State.Messages, began: s.State.Turns > 0, spent: maps.Clone(s.State.Spent),
 	}
 	if s.State.Notice != nil {
 		b.trim = s.State.Notice.Text
@@ -194,6 +197,28 @@ func (d *desk) choose(b *bench, listings []catalog.Listing) (t llm.Target, note 
 		return t, fmt.Sprintf("%s has no provider here; this session uses %s.", wanted, t), nil
 	}
 	return t, "", nil
+}
+
+// cost is what a session has cost so far in US dollars, at the prices that are known
+// of its models, else those of the lists; "" while it has used none with a price.
+func (d *desk) cost(b *bench, listings []catalog.Listing) string {
+	amount, known := b.spent.Cost(func(t llm.Target) llm.Prices {
+		if m, ok := d.opts.Targets.Get(t); ok {
+			return m.Prices
+		}
+		for i := range listings {
+			for j := range listings[i].Models {
+				if m := &listings[i].Models[j]; m.Target() == t {
+					return m.Prices
+				}
+			}
+		}
+		return llm.Prices{}
+	})
+	if !known {
+		return ""
+	}
+	return brief.Dollars(amount)
 }
 
 // probed is what the handshake with a model gave.

@@ -215,6 +215,7 @@ func (s *screen) usage(ev agent.Usage, at time.Time) {
 	u := &ev.Usage
 	s.meter.used = u.PromptTokens + u.CompletionTokens
 	s.meter.estimated = u.Estimated
+	s.bench.spent.Add(ev.Target, u)
 	if u.Estimated {
 		s.meter.used = max(s.meter.used, ev.Estimate)
 	}
@@ -234,6 +235,10 @@ func (s *screen) usage(ev agent.Usage, at time.Time) {
 	if u.Estimated {
 		counted = "not counted by the engine, about"
 	}
-	s.note(at, noteInfo, fmt.Sprintf("%s %s prompt tokens (planned %s), %s generated, first after %s",
-		counted, brief.Thousands(u.PromptTokens), brief.Thousands(ev.Estimate), brief.Thousands(u.CompletionTokens), short(s.meter.firstToken)))
+	text := fmt.Sprintf("%s %s prompt tokens (planned %s), %s generated, first after %s",
+		counted, brief.Thousands(u.PromptTokens), brief.Thousands(ev.Estimate), brief.Thousands(u.CompletionTokens), short(s.meter.firstToken))
+	if cost := s.desk.cost(s.bench, s.listings); cost != "" {
+		text += ", " + cost + " so far"
+	}
+	s.note(at, noteInfo, text)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -124,7 +125,8 @@ func TestMeter(t *testing.T) {
 }
 
 // TestAnySize: whatever the terminal's size and whatever is pressed, a frame has
-// as many lines as the screen, and none is too wide.
+// as many lines as the screen, and none is too wide. What is written, and what is
+// marked in a list, is on it.
 func TestAnySize(t *testing.T) {
 	p := scripted(8192, llmtest.Hang(""))
 	drive(t, newOptions(t, project, p), func(d *driver) {
@@ -135,7 +137,8 @@ func TestAnySize(t *testing.T) {
 		d.send(scriptedTurn(time.Now()))
 		keys := []string{"pgup", "pgdown", "ctrl+home", "ctrl+end", "ctrl+r", "ctrl+l", "ctrl+o", "ctrl+t", "esc", "up", "down", "alt+enter", "tab", "backspace"}
 		rapid.Check(t, func(r *rapid.T) {
-			d.send(tea.WindowSizeMsg{Width: rapid.IntRange(1, 220).Draw(r, "width"), Height: rapid.IntRange(1, 70).Draw(r, "height")})
+			width, height := rapid.IntRange(1, 220).Draw(r, "width"), rapid.IntRange(1, 70).Draw(r, "height")
+			d.send(tea.WindowSizeMsg{Width: width, Height: height})
 			for range rapid.IntRange(1, 6).Draw(r, "keys") {
 				if rapid.Bool().Draw(r, "write") {
 					d.write(rapid.SampledFrom([]string{"a", "/", "@", "漢", "👨‍👩‍👧", "long word "}).Draw(r, "text"))
@@ -143,11 +146,52 @@ func TestAnySize(t *testing.T) {
 					d.press(rapid.SampledFrom(keys).Draw(r, "key"))
 				}
 				d.s.quitting = false
+				lines, cursor := d.s.frameLines()
+				bottom, _, _ := d.s.bottom()
+				if len(lines) != height {
+					r.Fatalf("%d lines on a screen of %d", len(lines), height)
+				}
+				if d.s.chooser == nil && cursor == nil {
+					r.Fatalf("what is written is not shown:\n%s", d.frame())
+				}
+				marked := d.s.chooser != nil && d.s.chooser.chosen() != nil || d.s.chooser == nil && len(d.s.completion.choices) > 0
+				if marked && height > lowScreen+len(d.s.composer.images) && !strings.Contains(plainText(strings.Join(bottom, "")), "▸ ") {
+					r.Fatalf("what is marked is not shown:\n%s", d.frame())
+				}
 			}
 			if t.Failed() {
 				r.FailNow()
 			}
 		})
+	})
+}
+
+// TestRedraws: however fast things happen, the screen takes them in at most 30 times a
+// second, and nothing waits for longer than that.
+func TestRedraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(newOptions(t, t.TempDir(), nil))
+		batches, events, late := 0, 0, time.Duration(0)
+		pumped := make(chan struct{})
+		go func() {
+			defer close(pumped)
+			pump(d, func(b batch) {
+				batches++
+				events += len(b)
+				late = max(late, time.Since(b[0].at))
+			})
+		}()
+		const seconds = 4
+		for range seconds * 1000 {
+			d.emit(agent.Text("word "))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		close(d.over)
+		<-pumped
+		if batches > seconds*30+1 || batches < seconds*25 || events != seconds*1000 || late > time.Second/30 {
+			t.Errorf("%d events in %d batches, one %v late", events, batches, late)
+		}
 	})
 }
 

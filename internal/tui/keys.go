@@ -194,7 +194,9 @@ func (s *screen) enter() tea.Cmd {
 	}
 	if name, argument, ok := readCommand(s.composer.text); ok {
 		s.composer.remember(s.composer.text)
+		images := s.composer.images // for the prompt that comes, say to a model that sees them
 		s.composer.clear()
+		s.composer.images = images
 		s.completion = completion{}
 		return s.command(name, argument)
 	}
@@ -217,17 +219,23 @@ func (s *screen) take() queued {
 // submit sends what is written, once the model is known.
 func (s *screen) submit() tea.Cmd {
 	switch {
-	case s.bench == nil || s.pending:
+	case s.bench == nil || s.pending || s.looking && !s.found:
 		s.eager = true
 		return nil
 	case s.bench.selector.Target().IsZero():
-		s.say(noteWarning, "There is no model to send this to yet. Start an engine, or choose a model with /model PROVIDER/MODEL.")
+		s.noModelYet()
 		return nil
 	}
 	if s.composer.empty() {
 		return nil
 	}
 	return s.startTurn(s.take().parts)
+}
+
+// noModelYet says why nothing is sent; what is written stays.
+func (s *screen) noModelYet() {
+	s.eager = false
+	s.say(noteWarning, "There is no model to send this to yet. Start an engine, or choose a model with /model PROVIDER/MODEL.")
 }
 
 // sendNow gives what is written, or else what is queued, to the running turn.

@@ -100,7 +100,7 @@ func (s *screen) answerKey(name, text string) bool {
 		return true
 	}
 	for _, p := range a.answers {
-		if p.key == name {
+		if p.key == name || strings.EqualFold(p.key, text) { // Caps Lock may be on
 			s.decide(a, p.decision)
 			return true
 		}
@@ -128,6 +128,23 @@ func (s *screen) withdraw(id string) {
 		}
 		return
 	}
+}
+
+// inOneLine shows the answers on offer where there is no room for more.
+func (a *ask) inOneLine(width int) []string {
+	runs := []run{{"?", yellow | bold}}
+	for i, p := range a.answers {
+		s := bold
+		if i == a.at {
+			s |= cyan
+		}
+		short, _, _ := strings.Cut(p.text, ":")
+		if width < minWidth*2 {
+			short, _, _ = strings.Cut(short, " ")
+		}
+		runs = append(runs, run{" " + p.key, s}, run{" " + short, 0})
+	}
+	return []string{oneLine(width, runs...)}
 }
 
 // view shows the answers on offer.

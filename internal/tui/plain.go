@@ -35,8 +35,12 @@ type plain struct {
 	listings []catalog.Listing
 	midLine  bool
 	thinking bool
-	err      error // of writing
+	stopped  time.Time // the last interrupt
+	err      error     // of writing
 }
+
+// pasteQuiet is how long no line comes behind the last one of a text that was pasted.
+const pasteQuiet = 50 * time.Millisecond
 
 // maxTyped is how many lines are taken from the terminal before they are wanted.
 const maxTyped = 64
@@ -162,11 +166,11 @@ func (p *plain) read(mark string) (text string, ok bool) {
 					return "", false
 				}
 			case <-p.stops:
-				if interrupted {
+				if p.again() || interrupted {
 					p.write("\n")
 					return "", false
 				}
-				interrupted = true
+				interrupted, text = true, "" // what was begun is given up
 				p.say("\nPress Ctrl-C again to leave.")
 				p.write(mark)
 				continue
@@ -174,7 +178,7 @@ func (p *plain) read(mark string) (text string, ok bool) {
 				return "", false
 			}
 		}
-		p.midLine = false // the person ended the line
+		p.midLine, p.stopped = false, time.Time{} // the person ended the line, and stays
 		if head, more := strings.CutSuffix(line, `\`); more {
 			text += head + "\n"
 			continue
@@ -211,7 +215,11 @@ func (p *plain) selectModel(t llm.Target) bool {
 		p.fail(res.err)
 		return false
 	}
-	p.say("Model %s: %s.", t, describeModel(&res.info))
+	text := "Model " + t.String()
+	if facts := describeModel(&res.info); facts != "" {
+		text += ": " + facts
+	}
+	p.say("%s.", text)
 	for _, n := range res.info.Notes {
 		p.say("Note: %s", n)
 	}
@@ -254,7 +262,7 @@ func (p *plain) turn(parts []llm.Part) {
 				cancel()
 			}
 		case <-p.stops:
-			p.say("\nCancelling.")
+			p.cancelling()
 			cancel()
 		}
 	}
@@ -289,9 +297,17 @@ func (p *plain) event(what any) {
 	case agent.Retrying:
 		p.say("Note: %s; trying again in %s.", ev.Err.Message, short(ev.Wait))
 	case agent.Usage:
+		p.bench.spent.Add(ev.Target, &ev.Usage)
+		text := ""
 		if ev.Window.Tokens > 0 {
 			m := meter{used: ev.Usage.PromptTokens + ev.Usage.CompletionTokens, window: ev.Window, estimated: ev.Usage.Estimated}
-			p.say("Window: %s.", m.String())
+			text = "Window: " + m.String() + "."
+		}
+		if cost := p.desk.cost(p.bench, p.listings); cost != "" {
+			text = strings.TrimSpace(text + " Cost so far: " + cost + ".")
+		}
+		if text != "" {
+			p.say("%s", text)
 		}
 	}
 }
@@ -307,6 +323,37 @@ func (p *plain) end(end agent.End) {
 			p.write("\n")
 		}
 	}
+}
+
+// cancelling says that the turn is cancelled. Lines that wait behind it are given up,
+// as a terminal does with what is typed before an interrupt: the rest of a text that
+// was pasted would become a turn for each of its lines.
+func (p *plain) cancelling() {
+	p.over = p.again() || p.over
+	p.say("\nCancelling.")
+	for more := true; more; {
+		select {
+		case line, ok := <-p.lines:
+			if more = ok; ok {
+				p.typed = append(p.typed, line)
+			}
+		case <-time.After(pasteQuiet):
+			more = false
+		}
+	}
+	if n := len(p.typed); n > 0 {
+		p.say("Given up: %s typed meanwhile.", plural(n, "line"))
+		p.typed = nil
+	}
+}
+
+// again notes an interrupt, and reports whether it came soon behind another one: then
+// the person wants to leave.
+func (p *plain) again() bool {
+	now := time.Now()
+	soon := now.Sub(p.stopped) < leaveTime
+	p.stopped = now
+	return soon
 }
 
 // ask asks about a call. Lines that were typed before are no answer.
@@ -347,7 +394,7 @@ func (p *plain) ask(ctx context.Context, q question) {
 				}
 			}
 		case <-p.stops:
-			p.say("\nCancelling.")
+			p.cancelling()
 			q.answer <- tool.Cancelled
 			return
 		case <-ctx.Done():
@@ -518,8 +565,11 @@ func (p *plain) switchTo(id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if t := p.bench.selector.Target(); !b.restored && !t.IsZero() {
-		b.wanted = t
+	if !b.restored {
+		if t := p.bench.selector.Target(); !t.IsZero() {
+			b.wanted = t
+		}
+		b.selector.SetEffort(p.bench.selector.Effort())
 	}
 	p.bench = b
 	p.say("Session %s.", b.id)

@@ -5,9 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/llm/llmtest"
 )
 
@@ -102,6 +105,111 @@ func TestPlain(t *testing.T) {
 	}
 	if strings.ContainsRune(c.read.String(), 0x1b) {
 		t.Errorf("an escape sequence was written:\n%q", c.read.String())
+	}
+}
+
+// TestPlainNewSession: a new session goes on with the model and the effort, and has
+// cost nothing.
+func TestPlainNewSession(t *testing.T) {
+	p := scripted(32768, answerOf("", "one", 1000), answerOf("", "two", 1000))
+	p.Facts.Prices = llm.Prices{Input: 1, Output: 10}
+	opts := newOptions(t, t.TempDir(), p)
+	var out strings.Builder
+	opts.In, opts.Out = strings.NewReader("/effort summit\nfirst\n/model lab/brook-7b\n/new\nsecond\n"), &out
+	if _, err := RunPlain(t.Context(), opts); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "Cost so far: $0.0012."); n != 2 {
+		t.Errorf("the cost of one turn is shown %d times:\n%s", n, out.String())
+	}
+	for i, r := range p.Requests() {
+		if want := []string{"qwen-coder-7b", "brook-7b"}[i]; r.Snapshot.Effort != llm.Summit || r.Snapshot.Target.Model != want {
+			t.Errorf("request %d: %s with effort %s", i, r.Snapshot.Target, r.Snapshot.Effort)
+		}
+	}
+}
+
+// TestPlainTrimNotice: what does not fit is told once a turn, with its last figures.
+func TestPlainTrimNotice(t *testing.T) {
+	p := scripted(32768, llmtest.Hang("tick"))
+	outRead, outWrite := io.Pipe()
+	lines, stops := make(chan string, 1), make(chan os.Signal, 1)
+	desk := newDesk(newOptions(t, t.TempDir(), p))
+	ui := &plain{desk: desk, life: t.Context(), out: outWrite, lines: lines, stops: stops}
+	done := make(chan error, 1)
+	go func() { done <- ui.run() }()
+	c := &conversation{t: t, out: bufio.NewReader(outRead)}
+	c.until("coding.\n> ")
+	lines <- "go on"
+	c.until("tick")
+	for _, text := range []string{"1 text shortened", "3 texts shortened"} {
+		desk.emit(agent.Notice{Kind: agent.NoticeTrim, Text: text})
+	}
+	desk.emit(agent.Notice{Kind: agent.NoticeInfo, Text: "noted"})
+	c.until("noted") // and so is what was before it
+	stops <- os.Interrupt
+	if text := c.until("Cancelled.\n> "); !strings.Contains(text, "Note: 3 texts shortened\n") {
+		t.Errorf("the notice is not told:\n%s", text)
+	}
+	if text := c.read.String(); strings.Contains(text, "1 text shortened") {
+		t.Errorf("the notice is told before it is known:\n%s", text)
+	}
+	close(lines)
+	c.until("\n")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := desk.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPlainInterrupts: an interrupt gives up what was begun or waits, and a second
+// one leaves.
+func TestPlainInterrupts(t *testing.T) {
+	p := scripted(32768, llmtest.Hang("tick"), llmtest.Say("well"), llmtest.Hang("tock"))
+	outRead, outWrite := io.Pipe()
+	lines, stops := make(chan string, maxTyped), make(chan os.Signal, 2)
+	desk := newDesk(newOptions(t, t.TempDir(), p))
+	ui := &plain{desk: desk, life: t.Context(), out: outWrite, lines: lines, stops: stops}
+	done := make(chan error, 1)
+	go func() { done <- ui.run() }()
+	c := &conversation{t: t, out: bufio.NewReader(outRead)}
+	c.until("coding.\n> ")
+	for _, line := range []string{"a text", "of three lines", "that was pasted"} {
+		lines <- line
+	}
+	c.until("tick")
+	stops <- os.Interrupt
+	c.until("Cancelling.\nGiven up: 2 lines typed meanwhile.\nCancelled.\n> ")
+	lines <- `delete everything \`
+	for len(lines) > 0 {
+		runtime.Gosched()
+	}
+	stops <- os.Interrupt
+	c.until("Press Ctrl-C again to leave.\n> ")
+	lines <- "hello"
+	c.until("well\n")
+	c.until("> ")
+	if text := p.Requests()[1].Messages; text[len(text)-1].Text() != "hello" {
+		t.Errorf("sent %+v", text)
+	}
+	lines <- "wait"
+	c.until("tock")
+	stops <- os.Interrupt
+	c.until("Cancelling.")
+	go func() { _, _ = io.Copy(io.Discard, c.out) }()
+	for left := false; !left; {
+		select {
+		case stops <- os.Interrupt: // the next one, unless it comes too late
+		case err := <-done:
+			if left = true; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := desk.close(); err != nil {
+		t.Error(err)
 	}
 }
 

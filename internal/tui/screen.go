@@ -32,6 +32,7 @@ type screen struct {
 	bench    *bench // nil until it is open
 	listings []catalog.Listing
 	looking  bool
+	again    bool   // they are looked for again soon
 	found    bool   // a model was chosen once
 	none     *entry // what was tried, while there is no model
 
@@ -118,6 +119,10 @@ type attached struct {
 	err   error
 }
 
+// minWidth is the width down to which lines are made to fit; the right side of a
+// narrower terminal is cut.
+const minWidth = 20
+
 // How often things happen.
 const (
 	// lookAgain is how soon engines are looked for again while there is none.
@@ -160,7 +165,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (s *screen) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		s.width, s.height = max(msg.Width, 20), max(msg.Height, 8)
+		s.width, s.height = max(msg.Width, minWidth), max(msg.Height, 1)
 	case tea.KeyPressMsg:
 		s.presses++
 		return s.key(msg)
@@ -177,6 +182,7 @@ func (s *screen) update(msg tea.Msg) tea.Cmd {
 		s.ticking = false
 		s.frame++
 	case lookMsg:
+		s.again = false
 		return s.look()
 	case lookedMsg:
 		return s.looked(lookedAt(msg))
@@ -300,8 +306,7 @@ func (s *screen) look() tea.Cmd {
 func (s *screen) looked(l lookedAt) tea.Cmd {
 	s.looking = false
 	if l.err != nil {
-		s.none = s.replaceNone(s.desk.opts.Explain(l.err))
-		return tea.Tick(lookAgain, func(time.Time) tea.Msg { return lookMsg{} })
+		return s.nothingFound(l.err)
 	}
 	s.listings = l.listings
 	for i := range l.listings {
@@ -320,8 +325,7 @@ func (s *screen) chooseTarget() tea.Cmd {
 	}
 	t, text, err := s.desk.choose(s.bench, s.listings)
 	if err != nil {
-		s.none = s.replaceNone(s.desk.opts.Explain(err))
-		return tea.Tick(lookAgain, func(time.Time) tea.Msg { return lookMsg{} })
+		return s.nothingFound(err)
 	}
 	s.found = true
 	if s.none != nil {
@@ -333,6 +337,19 @@ func (s *screen) chooseTarget() tea.Cmd {
 		s.say(noteInfo, text)
 	}
 	return s.selectTarget(t)
+}
+
+// nothingFound shows why there is no model, and looks again later.
+func (s *screen) nothingFound(err error) tea.Cmd {
+	s.none = s.replaceNone(s.desk.opts.Explain(err))
+	if s.eager {
+		s.noModelYet()
+	}
+	if s.again {
+		return nil
+	}
+	s.again = true
+	return tea.Tick(lookAgain, func(time.Time) tea.Msg { return lookMsg{} })
 }
 
 // replaceNone shows why there is no model, in place of what was shown before.

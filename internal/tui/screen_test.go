@@ -55,6 +55,36 @@ func TestConversation(t *testing.T) {
 	})
 }
 
+// TestCost: what a session has cost is shown where prices are known, also when it is
+// gone on with, and a new one begins with nothing.
+func TestCost(t *testing.T) {
+	p := scripted(32768, answerOf("", "well", 1000), answerOf("", "again", 1000))
+	p.Facts.Prices = llm.Prices{Input: 1, Output: 10}
+	opts := newOptions(t, t.TempDir(), p)
+	drive(t, opts, func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.hides("$")
+		for _, want := range []string{"$0.0012", "$0.0024"} { // 1,000 tokens at 1 and 20 at 10 for a million
+			d.write("how is it?")
+			d.press("enter")
+			d.wait(100 * time.Millisecond)
+			d.shows(" 3% " + want)
+		}
+		d.press("ctrl+l")
+		d.shows("$0.0012 so far", "$0.0024 so far")
+		d.press("ctrl+l")
+		id := d.s.bench.id
+		d.write("/new")
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.hides("$")
+		d.write("/sessions " + id)
+		d.press("enter")
+		d.wait(100 * time.Millisecond)
+		d.shows("$0.0024")
+	})
+}
+
 // TestEngineAppears: the UI goes on when an engine is started.
 func TestEngineAppears(t *testing.T) {
 	p := scripted(8192)
@@ -363,6 +393,27 @@ func TestSteer(t *testing.T) {
 		if m := last[len(last)-1]; m.Text() != "rather left" || !m.Continuation {
 			t.Errorf("the second request ends with %+v", m)
 		}
+	})
+}
+
+// TestAnswerInCapitals: the letters answer with Caps Lock on, too.
+func TestAnswerInCapitals(t *testing.T) {
+	dir := t.TempDir()
+	p := scripted(32768, callOf("c1", "write", `{"path":"a.txt","content":"x"}`), answerOf("", "Done.", 500))
+	drive(t, newOptions(t, dir, p), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		d.write("write it")
+		d.press("enter")
+		d.wait(2 * quiet)
+		d.shows("y  allow once")
+		for width, want := range map[int]string{80: "? y allow once a always", 30: "? y allow a always n reject x"} {
+			d.send(tea.WindowSizeMsg{Width: width, Height: 4})
+			d.shows(want)
+		}
+		d.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+		d.send(tea.KeyPressMsg{Code: 'y', ShiftedCode: 'Y', Text: "Y", Mod: tea.ModShift})
+		d.wait(100 * time.Millisecond)
+		d.shows("✓ write  a.txt", "Done.")
 	})
 }
 

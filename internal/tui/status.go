@@ -100,6 +100,11 @@ func (s *screen) statusLine() string {
 		add(&right, 1, run{s.meter.bar(), s.meter.style()})
 		add(&right, 8, run{s.meter.String(), s.meter.style()})
 	}
+	if s.bench != nil {
+		if cost := s.desk.cost(s.bench, s.listings); cost != "" {
+			add(&right, 4, run{cost, 0})
+		}
+	}
 	if s.meter.rate > 0 {
 		add(&right, 3, run{fmt.Sprintf("%.0f tok/s", s.meter.rate), faint})
 	}
@@ -180,13 +185,13 @@ func (s *screen) ruleLine() string {
 		}
 	case s.pending:
 		text = []run{mark, {"asking " + s.snapshot.Target.Provider + " about " + s.snapshot.Target.Model, cyan}}
-		if s.eager {
-			text = append(text, run{" · sends when it is known", faint})
-		}
 	case s.looking && s.snapshot.Target.IsZero():
 		text = []run{mark, {"looking for engines", cyan}}
 	case s.bench == nil:
 		text = []run{mark, {"opening the session", cyan}}
+	}
+	if s.eager {
+		text = append(text, run{" · sends when it is known", faint})
 	}
 	line := []run{{"──", faint}}
 	if text != nil {

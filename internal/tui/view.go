@@ -21,9 +21,9 @@ func (s *screen) View() tea.View {
 func (s *screen) frameLines() ([]string, *tea.Cursor) {
 	bottom, row, column := s.bottom()
 	pane := s.shownPane()
-	pane.resize(s.width, max(1, s.height-len(bottom)))
-	lines := append(pane.view(), bottom...)
-	lines = lines[:min(len(lines), s.height)]
+	rest := s.height - len(bottom)
+	pane.resize(s.width, max(1, rest))
+	lines := append(pane.view()[:rest], bottom...)
 	if row < 0 {
 		return lines, nil
 	}
@@ -38,6 +38,9 @@ func (s *screen) shownPane() *transcript {
 	return &s.transcript
 }
 
+// lowScreen is how many lines the rule, what is written and the status take.
+const lowScreen = 3
+
 // bottom gives the lines from the rule on, and where in them the cursor is; row
 // is negative for none.
 func (s *screen) bottom() (lines []string, row, column int) {
@@ -48,15 +51,20 @@ func (s *screen) bottom() (lines []string, row, column int) {
 	lines = append(lines, s.ruleLine())
 	switch a := s.asked(); {
 	case a != nil && a.ready:
-		lines = append(lines, a.view(s.width)...)
+		answers := a.view(s.width)
+		if len(answers) > max(1, s.height-2) {
+			answers = a.inOneLine(s.width)
+		}
+		lines = append(lines, answers...)
 	case s.chooser != nil:
-		lines = append(lines, s.chooser.view(s.width, max(4, s.height/2))...)
+		lines = append(lines, s.chooser.view(s.width, max(2, min(max(4, s.height/2), s.height-2)))...)
 	default:
 		if a != nil {
 			lines = append(lines, oneLine(s.width, run{"? a question waits until you stop typing", yellow}))
 		}
+		text, r, c := s.composer.view(s.width, max(1, min(maxComposer, s.height-2)), s.hint())
 		if len(s.completion.choices) > 0 {
-			lines = append(lines, s.completion.view(s.width)...)
+			lines = append(lines, s.completion.view(s.width, max(1, min(maxChoices, s.height-2-len(text))))...)
 		}
 		if len(s.composer.images) > 0 {
 			var runs []run
@@ -65,12 +73,19 @@ func (s *screen) bottom() (lines []string, row, column int) {
 			}
 			lines = append(lines, oneLine(s.width, runs...))
 		}
-		text, r, c := s.composer.view(s.width, s.hint())
 		row, column = len(lines)+r, c
 		lines = append(lines, text...)
 	}
-	lines = append(lines, s.statusLine())
-	if over := len(lines) - s.height + 1; over > 0 {
+	if s.height > 1 {
+		lines = append(lines, s.statusLine())
+	}
+	// What is written counts more than what is above it; a line of that is left where
+	// there is any room.
+	room := s.height
+	if room > lowScreen {
+		room--
+	}
+	if over := len(lines) - room; over > 0 {
 		lines, row = lines[over:], row-over
 	}
 	return lines, row, column
