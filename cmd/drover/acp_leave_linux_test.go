@@ -133,17 +133,7 @@ func (l *leaver) left(processes int) {
 	if len(pids) != processes {
 		l.t.Errorf("processes %q, want %d", pids, processes)
 	}
-	// What was killed with drover's last breath needs a moment to go.
-	deadline := time.Now().Add(10 * time.Second)
-	for _, pid := range pids {
-		for stillRuns(pid) {
-			if time.Now().After(deadline) {
-				l.t.Errorf("process %s still runs", pid)
-				endProcess(l.t, pid)
-				break
-			}
-		}
-	}
+	untilGone(l.t, pids)
 }
 
 // However a client goes away, drover ends within a second, and with it what it

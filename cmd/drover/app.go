@@ -32,6 +32,7 @@ type app struct {
 	flags          flags
 	logger         *slog.Logger
 	closers        []func() error
+	children       *tool.Children
 
 	loaded sync.Once
 	dirs   config.Dirs
@@ -305,7 +306,7 @@ func (a *app) sessions() *session.Store {
 // agentOptions are what every session of the process has in common.
 func (a *app) agentOptions(s *settings) agent.Options {
 	o := agent.Options{
-		Sandbox: newSandbox(a.config),
+		Sandbox: newSandbox(a.config), Children: a.children,
 		Environ: withoutVariables(config.Environment(), a.keyVariables()), Policy: s.policy, Logger: a.logger,
 		ScaleImages: !a.config.ImagesAsTheyAre, ModelTitles: a.config.ModelTitles, ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions, Memory: a.memory(),
 	}

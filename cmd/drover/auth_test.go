@@ -37,7 +37,7 @@ func TestAuthInTheKeyring(t *testing.T) {
 	drover := func(stdin string, status int, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		if got := run(t.Context(), args, strings.NewReader(stdin), &out, &out); got != status {
+		if got := run(t.Context(), nil, args, strings.NewReader(stdin), &out, &out); got != status {
 			t.Errorf("%s: status %d\n%s", args, got, &out)
 		}
 		if strings.Contains(out.String(), "sesame") {

@@ -17,6 +17,7 @@ import (
 	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
+	"github.com/drover-dev/drover/internal/tool"
 )
 
 // Exit statuses.
@@ -34,7 +35,7 @@ func main() {
 }
 
 // runProcess is run with the process's own arguments, streams and signals. The
-// first interrupt cancels, the second ends the process.
+// first interrupt cancels, the second ends the process and what runs below it.
 func runProcess() int {
 	if isSandboxExec(os.Args) {
 		return sandboxExec(os.Args, os.Stderr)
@@ -50,17 +51,25 @@ func runProcess() int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	children := tool.NewChildren()
+	context.AfterFunc(ctx, func() {
+		again := make(chan os.Signal, 1)
+		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+		stop()
+		<-again
+		children.Kill()
+		os.Exit(exitCancelled)
+	})
 	// A reader that is gone shall be an error of a write and not the end of the
 	// process. Caught and not ignored: children would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	return run(ctx, children, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 // run is the whole program. stdin, stdout and stderr are those of the process
 // or a test's.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+func run(ctx context.Context, children *tool.Children, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, children: children}
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(stdin)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // stillRuns tells whether there is a process that has not ended.
@@ -28,5 +29,21 @@ func endProcess(t *testing.T, pid string) {
 	}
 	if p, err := os.FindProcess(n); err == nil {
 		_ = p.Kill() // it may have ended by now
+	}
+}
+
+// untilGone fails for what still runs after a while: what was killed with drover's
+// last breath needs a moment to go.
+func untilGone(t *testing.T, pids []string) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for _, pid := range pids {
+		for stillRuns(pid) {
+			if time.Now().After(deadline) {
+				t.Errorf("process %s still runs", pid)
+				endProcess(t, pid)
+				break
+			}
+		}
 	}
 }

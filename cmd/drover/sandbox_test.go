@@ -14,7 +14,7 @@ import (
 // TestSandboxIsHidden: no list of commands shows it.
 func TestSandboxIsHidden(t *testing.T) {
 	var out bytes.Buffer
-	if status := run(t.Context(), []string{"--help"}, strings.NewReader(""), &out, &out); status != exitDone || strings.Contains(out.String(), tool.SandboxCommand) {
+	if status := run(t.Context(), nil, []string{"--help"}, strings.NewReader(""), &out, &out); status != exitDone || strings.Contains(out.String(), tool.SandboxCommand) {
 		t.Errorf("%d %s", status, &out)
 	}
 	for args, want := range map[string]bool{"drover": false, "drover run sandbox-exec": false, "drover sandbox-exec": true, "drover sandbox-exec x": true} {

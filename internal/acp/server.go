@@ -72,7 +72,7 @@ type Server struct {
 // NewServer makes a server that reads from in and writes to out, and owns both.
 // opts may be nil.
 func NewServer(in io.Reader, out io.Writer, opts *Options) *Server {
-	s := &Server{sessions: make(map[string]*conversation), children: tool.NewChildren()}
+	s := &Server{sessions: make(map[string]*conversation)}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -84,6 +84,9 @@ func NewServer(in io.Reader, out io.Writer, opts *Options) *Server {
 	}
 	if s.opts.Sessions == nil {
 		s.opts.Sessions = session.NewStore("")
+	}
+	if s.children = s.opts.Agent.Children; s.children == nil {
+		s.children = tool.NewChildren()
 	}
 	s.log = s.opts.Logger
 	if s.log == nil {
