@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/drover-dev/drover/internal/llm"
 )
@@ -12,7 +13,8 @@ import (
 // the models that are known. More costs tokens and shows such a model nothing.
 const maxSide = 1456
 
-// scaled makes the large images of a message smaller and says what it did.
+// scaled makes the large images of a message smaller, and others readable, and says
+// what it did.
 func (a *Agent) scaled(parts []llm.Part) (_ []llm.Part, notes []string) {
 	if !a.opts.ScaleImages {
 		return parts, nil
@@ -33,11 +35,19 @@ func (a *Agent) scaled(parts []llm.Part) (_ []llm.Part, notes []string) {
 			if img.Name != "" {
 				name = "The image " + img.Name
 			}
-			notes = append(notes, fmt.Sprintf("%s of %dx%d pixels is sent as %dx%d; the session keeps the original.",
-				name, img.Width, img.Height, small.Width, small.Height))
+			how := fmt.Sprintf("of %dx%d pixels is sent as %dx%d", img.Width, img.Height, small.Width, small.Height)
+			if small.Width == img.Width && small.Height == img.Height {
+				how = "is sent as a " + format(small) + ", which all engines read"
+			}
+			notes = append(notes, name+" "+how+"; the session keeps the original.")
 		}
 	}
 	return parts, notes
+}
+
+// format names the format of an image.
+func format(img *llm.Image) string {
+	return strings.ToUpper(strings.TrimPrefix(img.MediaType, "image/"))
 }
 
 // scaled is [Agent.scaled], and tells the person.

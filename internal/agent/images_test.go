@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"image"
 	"image/png"
 	"os"
@@ -14,6 +15,36 @@ import (
 	"github.com/drover-dev/drover/internal/llm/llmtest"
 	"github.com/drover-dev/drover/internal/session"
 )
+
+// TestWebPIsSentReadable: not every engine reads one.
+func TestWebPIsSentReadable(t *testing.T) {
+	facts := window(65536)
+	facts.Capabilities.Vision.Support = llm.Supported
+	p := &llmtest.Provider{Facts: facts, Script: []llmtest.Answer{llmtest.Say("ok")}}
+	f := newFixture(t, p, nil, agent.Options{ScaleImages: true})
+	data, err := base64.StdEncoding.DecodeString("UklGRhwAAABXRUJQVlA4TBAAAAAvJ8ABAChykYvc/wAAAAAA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := llm.NewImage("gray.webp", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := ""
+	for ev := range f.agent.Turn(t.Context(), []llm.Part{img, llm.Text("look")}) {
+		if n, ok := ev.(agent.Notice); ok {
+			told += n.Text
+		}
+	}
+	sent := p.Requests()[0].Messages[0].Images()
+	if len(sent) != 1 || sent[0].MediaType != "image/png" || sent[0].Width != 40 {
+		t.Errorf("sent %+v", sent)
+	}
+	if !strings.Contains(told, "gray.webp is sent as a PNG") {
+		t.Errorf("told %q", told)
+	}
+	f.check()
+}
 
 func pngFile(t *testing.T, w, h int) []byte {
 	t.Helper()

@@ -18,6 +18,8 @@ import (
 // API, and what fits into a request with room to spare.
 const MaxImageBytes = 20 << 20
 
+const webpType = "image/webp"
+
 // Image is a picture, encoded as it came. Build it with [NewImage].
 type Image struct {
 	Name      string // a file name or label for people and markers, may be empty
@@ -61,7 +63,7 @@ func imageFormat(data []byte) (media string, decode func(io.Reader) (image.Confi
 	case bytes.HasPrefix(data, []byte("GIF87a")), bytes.HasPrefix(data, []byte("GIF89a")):
 		return "image/gif", gif.DecodeConfig
 	case len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
-		return "image/webp", webp.DecodeConfig
+		return webpType, webp.DecodeConfig
 	}
 	return "", nil
 }

@@ -23,12 +23,13 @@ const (
 )
 
 // Scaled gives the image at a size whose longer side has at most side pixels, in
-// the same shape. An image that is not larger is given back as it is; of an
-// animation the first picture is taken. The result is a PNG, of a JPEG a JPEG, and
-// [Image.Original] leads back. The same image gives the same bytes.
+// the same shape. An image that is not larger is given back as it is, unless it is
+// a WebP: llama.cpp and what is built on it read none. Of an animation the first
+// picture is taken. The result is a JPEG of what was stored with losses, else a PNG,
+// and [Image.Original] leads back. The same image gives the same bytes.
 func (img *Image) Scaled(side int) (*Image, error) {
 	longer := max(img.Width, img.Height)
-	if longer <= side {
+	if longer <= side && img.MediaType != webpType {
 		return img, nil
 	}
 	if img.Width*img.Height > maxDecodedPixels {
@@ -42,19 +43,23 @@ func (img *Image) Scaled(side int) (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", img.Name, err)
 	}
-	w, h := max(1, img.Width*side/longer), max(1, img.Height*side/longer)
-	dst := image.NewRGBA(image.Rect(0, 0, w, h))
-	draw.CatmullRom.Scale(dst, dst.Rect, src, src.Bounds(), draw.Src, nil)
-
+	_, lossy := src.(*image.YCbCr)
+	lossy = lossy || img.MediaType == "image/jpeg"
+	if longer > side {
+		w, h := max(1, img.Width*side/longer), max(1, img.Height*side/longer)
+		dst := image.NewRGBA(image.Rect(0, 0, w, h))
+		draw.CatmullRom.Scale(dst, dst.Rect, src, src.Bounds(), draw.Src, nil)
+		src = dst
+	}
 	var data []byte
 	var buf bytes.Buffer
-	if img.MediaType == "image/jpeg" {
-		if err := jpeg.Encode(&buf, dst, &jpeg.Options{Quality: scaledQuality}); err != nil {
+	if lossy {
+		if err := jpeg.Encode(&buf, src, &jpeg.Options{Quality: scaledQuality}); err != nil {
 			return nil, fmt.Errorf("image %s: %w", img.Name, err)
 		}
 		data = withExif(buf.Bytes(), img.Data)
 	} else {
-		if err := png.Encode(&buf, dst); err != nil {
+		if err := png.Encode(&buf, src); err != nil {
 			return nil, fmt.Errorf("image %s: %w", img.Name, err)
 		}
 		data = buf.Bytes()
@@ -76,7 +81,7 @@ func pictureDecoder(media string) func(io.Reader) (image.Image, error) {
 		return jpeg.Decode
 	case "image/gif":
 		return gif.Decode
-	case "image/webp":
+	case webpType:
 		return webp.Decode
 	}
 	return nil

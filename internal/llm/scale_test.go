@@ -40,8 +40,11 @@ func encoded(t *testing.T, format string, w, h int) []byte {
 	return b.Bytes()
 }
 
-// webpPicture is a lossless WebP file of 40x8 light gray pixels.
-const webpPicture = "UklGRhwAAABXRUJQVlA4TBAAAAAvJ8ABAChykYvc/wAAAAAA"
+// WebP files: 40x8 light gray pixels without losses, and one pixel with.
+const (
+	webpPicture = "UklGRhwAAABXRUJQVlA4TBAAAAAvJ8ABAChykYvc/wAAAAAA"
+	webpLossy   = "UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA"
+)
 
 func TestScaled(t *testing.T) {
 	for _, tt := range []struct {
@@ -131,18 +134,30 @@ func TestScaledKeepsTheOrientation(t *testing.T) {
 	}
 }
 
+// TestScaledWebP: of a WebP something is made that every engine reads, whatever
+// its size.
 func TestScaledWebP(t *testing.T) {
-	data, err := base64.StdEncoding.DecodeString(webpPicture)
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := NewImage("a", data)
-	if err != nil || img.Width != 40 || img.Height != 8 {
-		t.Fatalf("%+v, %v", img, err)
-	}
-	small, err := img.Scaled(20)
-	if err != nil || small.MediaType != "image/png" || small.Width != 20 || small.Height != 4 {
-		t.Errorf("%+v, %v", small, err)
+	for _, c := range []struct {
+		file                     string
+		w, h, side, toldW, toldH int
+		media                    string
+	}{
+		{webpPicture, 40, 8, 20, 20, 4, "image/png"},
+		{webpPicture, 40, 8, 40, 40, 8, "image/png"},
+		{webpLossy, 1, 1, 40, 1, 1, "image/jpeg"},
+	} {
+		data, err := base64.StdEncoding.DecodeString(c.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := NewImage("a", data)
+		if err != nil || img.Width != c.w || img.Height != c.h {
+			t.Fatalf("%+v, %v", img, err)
+		}
+		small, err := img.Scaled(c.side)
+		if err != nil || small.MediaType != c.media || small.Width != c.toldW || small.Height != c.toldH || small.Original != img {
+			t.Errorf("%+v, %v", small, err)
+		}
 	}
 }
 
