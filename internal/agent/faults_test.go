@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -293,6 +294,32 @@ func TestOverflowsOfAnEngine(t *testing.T) {
 			}
 			w.check()
 		})
+	})
+}
+
+// TestPromptsInARow: a turn that failed does not make the session unusable for a
+// model whose template wants user and assistant to take turns.
+func TestPromptsInARow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWired(t, engine.LlamaCpp, model(8192), "127.0.0.1")
+		w.srv.Fault(chatPath, enginetest.Fault{Times: 1, Status: 400, Body: `{"error":{"message":"no luck"}}`})
+		if events, _ := w.turn(t.Context(), "first"); endOf(events).Err == nil {
+			t.Fatal("the first turn did not fail")
+		}
+		w.srv.Fault(chatPath, enginetest.Fault{Times: 1, Status: 500, Body: `{"error":{"code":500,"type":"server_error","message":"Conversation roles must alternate user/assistant/user/assistant/..."}}`})
+		events, _ := w.turn(t.Context(), "second")
+		if end := endOf(events); end.Reason != agent.EndCompleted {
+			t.Fatalf("ended %+v", end)
+		}
+		bodies := w.chatBodies()
+		if last := string(bodies[len(bodies)-1]); len(bodies) != 3 || !strings.Contains(last, `"content":"first\n\nsecond"`) {
+			t.Errorf("%d requests, the last %s", len(bodies), last)
+		}
+		told := find[agent.Notice](events)
+		if !slices.ContainsFunc(told, func(n agent.Notice) bool { return strings.Contains(n.Text, "prompts in a row") }) {
+			t.Errorf("told %+v", told)
+		}
+		w.check()
 	})
 }
 

@@ -46,6 +46,9 @@ func TestOnlyWhatWasSentIsRefused(t *testing.T) {
 			called(r)
 			r.Snapshot.Profile = llm.DeepSeek
 		}, called},
+		{"Conversation roles must alternate user/assistant/user/assistant/...", llm.RefusedUserRuns, func(r *llm.Request) {
+			r.Messages = append(r.Messages, llm.UserText("again"))
+		}, nil},
 		{"temperature is not supported", llm.RefusedSampling, nil, func(r *llm.Request) { r.Snapshot.EngineSampling = true }},
 		{"Unrecognized request argument supplied: reasoning_effort", llm.RefusedEffort, effort, nil},
 		{"invalid reasoning value: 'high'", llm.RefusedEffortValue("high"), effort, nil},

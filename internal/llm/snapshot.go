@@ -126,6 +126,7 @@ const (
 	RefusedPattern       Refusal = "schema_pattern"          // nested pattern keywords
 	RefusedFormat        Refusal = "schema_format"           // nested format keywords
 	RefusedImages        Refusal = "images"
+	RefusedUserRuns      Refusal = "user_runs" // prompts in a row are sent as one
 )
 
 // RefusedEffortValue is the refusal of one value of reasoning_effort.
@@ -146,6 +147,8 @@ func (r Refusal) Describe() string {
 		return "levels of reasoning_effort"
 	case RefusedImages:
 		return "images (a line of text stands in their places)"
+	case RefusedUserRuns:
+		return "two prompts in a row (they are sent as one)"
 	case RefusedPattern, RefusedFormat:
 		return "a keyword of the tools' schemas"
 	}

@@ -248,6 +248,44 @@ func TestEncodeContentOfCalls(t *testing.T) {
 	}
 }
 
+// TestEncodePromptsInARow: they are sent as they are, and as one where the engine
+// wants the roles to alternate.
+func TestEncodePromptsInARow(t *testing.T) {
+	picture, err := llm.NewImage("dot.gif", []byte("GIF89a\x01\x00\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x00;"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := llm.UserText("three")
+	shown.Parts = append([]llm.Part{picture}, shown.Parts...)
+	messages := []llm.Message{
+		llm.UserText("one"), llm.AssistantText(""), llm.UserText("two"), llm.AssistantText("yes"),
+		llm.UserText("a"), shown, llm.UserText("four"),
+	}
+	const one = `"data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAACADs="`
+	for _, tt := range []struct {
+		refused []llm.Refusal
+		want    string
+	}{
+		{nil, `user "one" | user "two" | assistant "yes" | user "a" | ` +
+			`user [{"type":"image_url","image_url":{"url":` + one + `}},{"type":"text","text":"three"}] | user "four"`},
+		{[]llm.Refusal{llm.RefusedUserRuns}, `user "one\n\ntwo" | assistant "yes" | ` +
+			`user [{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":` + one + `}},{"type":"text","text":"three"},{"type":"text","text":"four"}]`},
+		{[]llm.Refusal{llm.RefusedUserRuns, llm.RefusedImages}, `user "one\n\ntwo" | assistant "yes" | ` +
+			`user "a\n\n[image 1 not sent: m takes no images]\nthree\n\nfour"`},
+	} {
+		req := &llm.Request{Messages: messages}
+		req.Snapshot.Target = llm.Target{Provider: "p", Model: "m"}
+		refuse(tt.refused...)(req)
+		var got []string
+		for _, m := range sent(t, req) {
+			got = append(got, m.get("role").str()+" "+string(m.get("content").raw))
+		}
+		if text := strings.Join(got, " | "); text != tt.want {
+			t.Errorf("refused %v:\n%s\nwant\n%s", tt.refused, text, tt.want)
+		}
+	}
+}
+
 func TestEncodeMessages(t *testing.T) {
 	req := conversation(t)
 	m := sent(t, req)

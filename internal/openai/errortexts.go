@@ -159,13 +159,15 @@ func refusalWord(text string) bool {
 // refusalStatus reports whether a status is the one for a wrong request.
 func refusalStatus(status int) bool { return status == 400 || status == 422 }
 
-// refusedOption gives the option that a text refuses, "" if none. Images and
-// schemas are refused with any status; the other texts are too short to be
+// refusedOption gives the option that a text refuses, "" if none. Images, schemas
+// and prompts in a row are refused with any status; the other texts are too short to be
 // believed when the status speaks of something else.
 func refusedOption(status int, b *errorBody, text string) llm.Refusal {
 	switch {
 	case imageText(text):
 		return llm.RefusedImages
+	case alternationText(text):
+		return llm.RefusedUserRuns
 	case schemaText(text):
 		if strings.Contains(text, "format") && !containsAny(text, "pattern", "grammar", "conversion") {
 			return llm.RefusedFormat
@@ -188,6 +190,13 @@ func refusedOption(status int, b *errorBody, text string) llm.Refusal {
 		return llm.RefusedSampling
 	}
 	return ""
+}
+
+// alternationText reports whether user and assistant have to take turns: templates
+// say so, with any status, and hosted services. A turn that failed or was
+// cancelled at once leaves two prompts in a row.
+func alternationText(text string) bool {
+	return strings.Contains(text, "role") && containsAny(text, "alternat") || strings.Contains(text, "should alternate with assistant")
 }
 
 // imageText reports whether the model takes no images. A single image that

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-dev/drover/internal/llm"
 )
@@ -24,7 +26,7 @@ func (e *encoder) messages() error {
 		e.str(e.req.System)
 		e.WriteByte('}')
 	}
-	for i := range e.req.Messages {
+	for i := 0; i < len(e.req.Messages); i++ {
 		m := &e.req.Messages[i]
 		if e.saysNothing(m) {
 			continue
@@ -35,7 +37,9 @@ func (e *encoder) messages() error {
 		var err error
 		switch m.Role {
 		case llm.User:
-			e.user(m)
+			run := e.userRun(e.req.Messages[i:])
+			e.user(run)
+			i += len(run) - 1
 		case llm.Assistant:
 			err = e.assistant(i, m)
 		case llm.Tool:
@@ -61,16 +65,45 @@ func (e *encoder) saysNothing(m *llm.Message) bool {
 	return r.text == "" && r.details == nil
 }
 
-func (e *encoder) user(m *llm.Message) {
+// userRun gives the messages that are sent as one user message: the first, and
+// those right behind it where the engine wants user and assistant to take turns.
+func (e *encoder) userRun(list []llm.Message) []llm.Message {
+	n := 1
+	if e.refused(llm.RefusedUserRuns) {
+		for n < len(list) && (list[n].Role == llm.User || e.saysNothing(&list[n])) {
+			n++
+		}
+	}
+	return list[:n]
+}
+
+func (e *encoder) user(run []llm.Message) {
 	e.WriteString(`{"role":"user","content":`)
-	images := m.Images()
-	switch {
-	case len(images) == 0:
-		e.str(m.Text())
-	case e.refused(llm.RefusedImages):
-		e.str(e.placeholders(len(images)) + m.Text())
-	default:
-		e.imageContent(images, m.Text())
+	pictures := !e.refused(llm.RefusedImages) &&
+		slices.ContainsFunc(run, func(m llm.Message) bool { return len(m.Images()) > 0 })
+	if pictures {
+		e.WriteByte('[')
+	}
+	var texts []string
+	for i := range run {
+		m := &run[i]
+		if m.Role != llm.User {
+			continue // it says nothing
+		}
+		images := m.Images()
+		if !pictures {
+			texts = append(texts, e.placeholders(len(images))+m.Text())
+			continue
+		}
+		if i > 0 {
+			e.WriteByte(',')
+		}
+		e.parts(images, m.Text())
+	}
+	if pictures {
+		e.WriteByte(']')
+	} else {
+		e.str(strings.Join(texts, "\n\n"))
 	}
 	e.WriteByte('}')
 }
@@ -89,10 +122,9 @@ func (e *encoder) placeholders(images int) string {
 	return b.String()
 }
 
-// imageContent writes a content array, images first: models attend better to a
-// question that follows its pictures.
-func (e *encoder) imageContent(images []*llm.Image, text string) {
-	e.WriteByte('[')
+// parts writes what a content array has of a message, images first: models attend
+// better to a question that follows its pictures.
+func (e *encoder) parts(images []*llm.Image, text string) {
 	for i, img := range images {
 		if i > 0 {
 			e.WriteByte(',')
@@ -104,12 +136,15 @@ func (e *encoder) imageContent(images []*llm.Image, text string) {
 		e.Write(base64.StdEncoding.AppendEncode(e.AvailableBuffer(), img.Data))
 		e.WriteString(`"}}`)
 	}
-	if text != "" {
-		e.WriteString(`,{"type":"text","text":`)
-		e.str(text)
-		e.WriteByte('}')
+	if text == "" && len(images) > 0 {
+		return
 	}
-	e.WriteByte(']')
+	if len(images) > 0 {
+		e.WriteByte(',')
+	}
+	e.WriteString(`{"type":"text","text":`)
+	e.str(text)
+	e.WriteByte('}')
 }
 
 func (e *encoder) assistant(index int, m *llm.Message) error {
