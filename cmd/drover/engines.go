@@ -26,7 +26,7 @@ for at most two seconds.
 
 The commands below this one change the configuration file in place. Comments,
 order and form of everything else in it stay as they are.`,
-		Args: noArguments,
+		Args: listAlone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listEngines(cmd.Context(), asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -23,7 +23,7 @@ in .drover/memory, then the global ones of this user.
 
 Wherever a NOTE is wanted, its title will do, or the name of its file. A note of
 the project comes before a global one; --global passes over the project's.`,
-		Args: noArguments,
+		Args: listAlone,
 	}
 	var global bool
 	cmd.PersistentFlags().BoolVar(&global, "global", false, "the global notes alone")

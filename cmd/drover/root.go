@@ -59,6 +59,15 @@ and SGLang on their default ports. "drover demo" needs no engine at all.`,
 	return root
 }
 
+// listAlone is noArguments for a command that lists: the word "list", which people
+// try, asks for no more.
+func listAlone(cmd *cobra.Command, args []string) error {
+	if len(args) == 1 && args[0] == "list" {
+		return nil
+	}
+	return noArguments(cmd, args)
+}
+
 // noArguments is cobra.NoArgs with an error that names the command to ask.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/session"
 	"github.com/drover-dev/drover/internal/target"
@@ -409,7 +410,7 @@ func (r *textReporter) event(ev agent.Event) error {
 		return r.note("%s", callText(&ev))
 	case agent.CallFinished:
 		if ev.Result.Status != tool.StatusOK {
-			return r.note("%s: %s: %s", ev.Name, ev.Result.Status, firstLine(ev.Result.Text))
+			return r.note("%s: %s: %s", ev.Name, brief.Outcome(ev.Result.Status), firstLine(ev.Result.Text))
 		}
 	case agent.Usage:
 		return r.note("%s", usageText(&ev))

@@ -31,7 +31,7 @@ func newSessions(a *app) *cobra.Command {
 Wherever an ID is wanted, so much of its beginning as no other session shares is
 enough, and "last" is the newest session of the current folder in which something
 was said.`,
-		Args: noArguments,
+		Args: listAlone,
 		RunE: func(*cobra.Command, []string) error { return a.listSessions(all, asJSON) },
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also the sessions of other folders")

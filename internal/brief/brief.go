@@ -45,6 +45,21 @@ func Effort(e llm.Effort, snapshot llm.Snapshot, policy *budget.Policy) string {
 	return text
 }
 
+// Outcome says how a call of a tool went.
+func Outcome(s tool.Status) string {
+	switch s {
+	case tool.StatusOK:
+		return "done"
+	case tool.StatusDenied:
+		return "denied"
+	case tool.StatusNotExecuted:
+		return "not run"
+	case tool.StatusUnknown:
+		return "interrupted"
+	}
+	return "failed"
+}
+
 // Context is the plan of the next request as a table. plan and err are what
 // planning gave; an error that is no *[budget.OverflowError] comes back.
 func Context(plan *budget.Plan, err error, refused llm.Refusals) (string, error) {

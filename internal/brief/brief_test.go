@@ -161,3 +161,15 @@ func TestCost(t *testing.T) {
 		}
 	}
 }
+
+// TestOutcome: people read words, each of its own.
+func TestOutcome(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, s := range []tool.Status{tool.StatusOK, tool.StatusError, tool.StatusDenied, tool.StatusNotExecuted, tool.StatusUnknown} {
+		words := Outcome(s)
+		if words == "" || seen[words] || strings.ToLower(words) != words {
+			t.Errorf("%s: %q", s, words)
+		}
+		seen[words] = true
+	}
+}

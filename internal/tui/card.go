@@ -128,16 +128,8 @@ func (c *card) mark() (string, style) {
 func (c *card) status() string {
 	var parts []string
 	if c.state == cardDone {
-		switch c.result.Status {
-		case tool.StatusOK:
-		case tool.StatusDenied:
-			parts = append(parts, "denied")
-		case tool.StatusNotExecuted:
-			parts = append(parts, "not run")
-		case tool.StatusUnknown:
-			parts = append(parts, "interrupted")
-		default:
-			parts = append(parts, "failed")
+		if c.result.Status != tool.StatusOK {
+			parts = append(parts, brief.Outcome(c.result.Status))
 		}
 		if d := c.diff(); d != nil && len(d.Old)+len(d.New) <= maxDiffedSize {
 			added, removed := d.Lines()

@@ -291,7 +291,7 @@ func (p *plain) event(what any) {
 		if more {
 			first += " …"
 		}
-		p.say("Tool %s, %s: %s", ev.Name, ev.Result.Status, first)
+		p.say("Tool %s, %s: %s", ev.Name, brief.Outcome(ev.Result.Status), first)
 	case agent.Notice:
 		p.say("Note: %s", ev.Text)
 	case agent.Retrying:
