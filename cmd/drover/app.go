@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/budget"
@@ -48,6 +50,10 @@ type app struct {
 	providers []online          // on the internet
 	hasOnline bool              // they were added
 	discovery *engine.Discovery // nil when engines are configured
+	searched  time.Time         // the last search for engines
+	silent    []engine.Endpoint // where somebody listens who does not answer: not waited for twice
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // for tests, else nil
 }
 
 func (a *app) close() {
@@ -160,7 +166,7 @@ func (a *app) connect(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.connected {
-		return nil
+		return a.searchAgain(ctx)
 	}
 	cfg, err := a.load()
 	if err != nil {
@@ -184,11 +190,8 @@ func (a *app) connect(ctx context.Context) error {
 		}
 	}
 	if len(configured) == 0 {
-		a.discovery = engine.Discover(ctx, &engine.DiscoverOptions{Logger: a.logger})
-		for _, f := range a.discovery.Found {
-			if err := a.add(f.Route, f.Endpoint, f.Preset, &engine.Options{Logger: a.logger}); err != nil {
-				return err
-			}
+		if err := a.search(ctx, nil); err != nil {
+			return err
 		}
 	}
 	if err := a.addOnline(providers); err != nil {
@@ -196,6 +199,47 @@ func (a *app) connect(ctx context.Context) error {
 	}
 	a.connected = len(a.engines) > 0
 	return nil
+}
+
+// search looks for engines that are not known yet on their usual ports, without
+// those to skip.
+func (a *app) search(ctx context.Context, skip []engine.Endpoint) error {
+	opts := &engine.DiscoverOptions{Dial: a.dial, Logger: a.logger, Known: slices.Clone(skip)}
+	for _, e := range a.engines {
+		opts.Known = append(opts.Known, e.Endpoint())
+	}
+	for _, p := range a.registry.Providers() {
+		opts.Taken = append(opts.Taken, p.ID)
+	}
+	found := engine.Discover(ctx, opts)
+	if a.discovery == nil || len(a.engines) == 0 {
+		a.discovery = found
+	}
+	a.searched = time.Now()
+	for _, t := range found.Tried {
+		if t.Err != nil && t.Err.Code == llm.CodeTimeout {
+			a.silent = append(a.silent, t.Endpoint)
+		}
+	}
+	for _, f := range found.Found {
+		if err := a.add(f.Route, f.Endpoint, f.Preset, &engine.Options{Dial: a.dial, Logger: a.logger}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// searchInterval is how long after a search for engines the next one finds those
+// that were started later: an editor keeps drover running for days.
+const searchInterval = 10 * time.Second
+
+// searchAgain adds engines that were started since the last search, where the
+// configuration names none.
+func (a *app) searchAgain(ctx context.Context) error {
+	if a.discovery == nil || time.Since(a.searched) < searchInterval {
+		return nil
+	}
+	return a.search(ctx, a.silent)
 }
 
 // discovered is what the last search for engines saw, nil if there was none.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,13 +33,17 @@ type DiscoverOptions struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Limits Limits
 	Logger *slog.Logger
+	// Known are addresses that are not looked at, and Taken are routes that no
+	// engine gets.
+	Known []Endpoint
+	Taken []string
 }
 
 // Found is an engine that answered.
 type Found struct {
-	// Route is a name for the engine, unique in the result: the preset's, or
-	// "local" for an engine that does not say what it is, the second of a kind
-	// with "-PORT".
+	// Route is a name for the engine, unique in the result and not taken: the
+	// preset's, or "local" for an engine that does not say what it is, the second
+	// of a kind with "-PORT".
 	Route    string
 	Preset   Preset
 	Endpoint Endpoint
@@ -85,15 +90,21 @@ func Discover(parent context.Context, opts *DiscoverOptions) *Discovery {
 	ctx, cancel := context.WithTimeoutCause(parent, o.Limits.or(loopback(0)).Handshake, errHandshake)
 	defer cancel()
 
-	looks := make([]look, len(discoveryPorts))
+	ports := slices.DeleteFunc(slices.Clone(discoveryPorts[:]), func(p discoveryPort) bool {
+		return slices.Contains(o.Known, loopback(p.port))
+	})
+	looks := make([]look, len(ports))
 	var wg sync.WaitGroup
-	for i, p := range discoveryPorts {
+	for i, p := range ports {
 		wg.Go(func() { looks[i] = lookAt(parent, ctx, p, &o) })
 	}
 	wg.Wait()
 
 	d := &Discovery{}
 	taken := map[string]bool{}
+	for _, route := range o.Taken {
+		taken[route] = true
+	}
 	for _, l := range looks {
 		d.Tried = append(d.Tried, Tried{l.endpoint, l.missing})
 		if l.missing != nil {

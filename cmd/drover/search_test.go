@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/drover-dev/drover/internal/engine/enginetest"
+)
+
+// TestEnginesStartedLater: a process that lives long finds what is started while it
+// runs, and calls what it knows by the same name.
+func TestEnginesStartedLater(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "drover.toml")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DROVER_CONFIG", empty)
+	synctest.Test(t, func(t *testing.T) {
+		fake := func(preset string, port int) *enginetest.Server {
+			return enginetest.New(t, &enginetest.Options{Preset: preset, InMemory: true, Port: port})
+		}
+		hung := fake(enginetest.Custom, 8001)
+		hung.Fault("GET /v1/models", enginetest.Fault{Hang: true})
+		running := []*enginetest.Server{fake(enginetest.LlamaCpp, 8000), hung}
+		a := &app{stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.DiscardHandler)}
+		a.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return enginetest.Dialer(running...)(ctx, network, address)
+		}
+		defer a.close()
+		expect := func(what string, want ...string) {
+			t.Helper()
+			if err := a.connect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, e := range a.engines {
+				got = append(got, e.Info("").ID+" "+e.Endpoint().String())
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", what, got, want)
+			}
+		}
+		first := "llamacpp local:8000"
+		expect("at the start", first)
+		running = append(running, fake(enginetest.LlamaCpp, 8080), fake(enginetest.Ollama, 11434))
+		expect("right behind it", first)
+		time.Sleep(searchInterval)
+		start := time.Now()
+		expect("later", first, "ollama local:11434", "llamacpp-8080 local:8080")
+		if took := time.Since(start); took > 0 {
+			t.Errorf("who did not answer the first time was waited for again: %v", took)
+		}
+		running = running[1:]
+		time.Sleep(searchInterval)
+		expect("when the first is gone", first, "ollama local:11434", "llamacpp-8080 local:8080")
+	})
+}
