@@ -41,7 +41,8 @@ type Limits struct {
 
 // Options are the settings of an [Engine]. Nil means all defaults.
 type Options struct {
-	// Name is the engine's name for people, the preset's title if empty.
+	// Name is the engine's name for people. If empty it is the preset's title, with
+	// the route where that is another than the preset's: there may be two of a kind.
 	Name string
 	// Key is the API key, empty for none. White space around it is dropped.
 	Key string
@@ -118,7 +119,7 @@ func New(route string, ep Endpoint, preset Preset, opts *Options) *Engine {
 		e.opts = *opts
 	}
 	o := &e.opts
-	o.Name = cmp.Or(o.Name, e.preset.Title())
+	o.Name = cmp.Or(o.Name, e.title())
 	o.Key = strings.TrimSpace(o.Key)
 	o.APIPath = cmp.Or(o.APIPath, "/v1")
 	if o.APIPath = strings.Trim(o.APIPath, "/"); o.APIPath != "" {
@@ -158,6 +159,13 @@ func (l Limits) or(ep Endpoint) Limits {
 // Info names the engine. It does no I/O.
 func (e *Engine) Info(string) llm.ProviderInfo {
 	return llm.ProviderInfo{ID: e.route, Name: e.opts.Name}
+}
+
+func (e *Engine) title() string {
+	if e.route == "" || e.route == string(e.preset) {
+		return e.preset.Title()
+	}
+	return e.preset.Title() + " (" + e.route + ")"
 }
 
 // Preset is the preset the engine was made with.
