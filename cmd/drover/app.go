@@ -215,7 +215,7 @@ func (a *app) search(ctx context.Context, skip []engine.Endpoint) error {
 	if a.discovery == nil || len(a.engines) == 0 {
 		a.discovery = found
 	}
-	a.searched = time.Now()
+	a.searched, a.silent = time.Now(), slices.Clone(skip)
 	for _, t := range found.Tried {
 		if t.Err != nil && t.Err.Code == llm.CodeTimeout {
 			a.silent = append(a.silent, t.Endpoint)

@@ -63,3 +63,20 @@ func TestEnginesStartedLater(t *testing.T) {
 		expect("when the first is gone", first, "ollama local:11434", "llamacpp-8080 local:8080")
 	})
 }
+
+// TestSearchesRememberLittle: while there is no engine, search follows search.
+func TestSearchesRememberLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := enginetest.New(t, &enginetest.Options{Preset: enginetest.Custom, InMemory: true, Port: 8001})
+		hung.Fault("GET /v1/models", enginetest.Fault{Hang: true})
+		a := &app{logger: slog.New(slog.DiscardHandler), dial: enginetest.Dialer(hung)}
+		for range 3 {
+			if err := a.search(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(a.silent) != 1 {
+			t.Errorf("%d addresses", len(a.silent))
+		}
+	})
+}

@@ -1,8 +1,6 @@
 package acp
 
-import (
-	"github.com/drover-dev/drover/internal/llm"
-)
+import "github.com/drover-dev/drover/internal/llm"
 
 // spend takes note of what a provider has counted.
 func (w *workbench) spend(t llm.Target, u *llm.Usage) {
@@ -16,21 +14,5 @@ func (w *workbench) spend(t llm.Target, u *llm.Usage) {
 func (c *conversation) cost(w *workbench) (amount float64, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.spent.Cost(func(t llm.Target) llm.Prices { return c.prices(w, t) })
-}
-
-// prices looks a model up in what is known of it, else in the list of its
-// provider. It needs the workbench's lock.
-func (c *conversation) prices(w *workbench, t llm.Target) llm.Prices {
-	if m, ok := c.srv.opts.Targets.Get(t); ok {
-		return m.Prices
-	}
-	for i := range w.catalogue.listings {
-		for _, m := range w.catalogue.listings[i].Models {
-			if m.Target() == t {
-				return m.Prices
-			}
-		}
-	}
-	return llm.Prices{}
+	return w.spent.Cost(func(t llm.Target) llm.Prices { return c.srv.opts.Targets.Prices(t, w.catalogue.listings) })
 }

@@ -141,18 +141,24 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data)
 }
 
-func readBounded(path string) ([]byte, error) {
+// readAtMost reads a file, and no further than the limit in bytes; more says that it
+// is longer. A pipe or a device tells no size, and may have no end.
+func readAtMost(path string, limit int) (data []byte, more bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err == nil && st.IsDir() {
+	data, err = io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	return data, len(data) > limit, err
+}
+
+func readBounded(path string) ([]byte, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return nil, errors.New("is a folder, not a file")
 	}
-	// A device tells no size, and may have no end.
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
-	if len(data) > MaxFileBytes {
+	data, more, err := readAtMost(path, MaxFileBytes)
+	if more {
 		return nil, fmt.Errorf("more than %d bytes", MaxFileBytes)
 	}
 	// Some editors of Windows begin a file with a mark that TOML does not have.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,17 +74,11 @@ func readKeyFile(path string) (string, error) {
 		}
 		path = filepath.Join(home, rest)
 	}
-	f, err := os.Open(path)
+	data, more, err := readAtMost(path, maxKeyBytes)
 	if err != nil {
 		return "", llm.Errorf(llm.CodeMissingCredential, "the key file cannot be read: %w", err)
 	}
-	defer f.Close()
-	// A pipe or a device tells no size.
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyBytes+1))
-	if err != nil {
-		return "", llm.Errorf(llm.CodeMissingCredential, "the key file cannot be read: %w", err)
-	}
-	if len(data) > maxKeyBytes {
+	if more {
 		return "", llm.Errorf(llm.CodeInvalidCredential, "the key file %s has more than %d bytes", path, maxKeyBytes)
 	}
 	return string(data), nil

@@ -196,7 +196,7 @@ func refusedOption(status int, b *errorBody, text string) llm.Refusal {
 // say so, with any status, and hosted services. A turn that failed or was
 // cancelled at once leaves two prompts in a row.
 func alternationText(text string) bool {
-	return strings.Contains(text, "role") && containsAny(text, "alternat") || strings.Contains(text, "should alternate with assistant")
+	return strings.Contains(text, "role") && strings.Contains(text, "alternat") || strings.Contains(text, "should alternate with assistant")
 }
 
 // imageText reports whether the model takes no images. A single image that

@@ -52,6 +52,22 @@ func (s *Store) Forget(provider string) {
 	}
 }
 
+// Prices are those of a target, as far as anything is known of it, else as its
+// provider lists them.
+func (s *Store) Prices(t llm.Target, listings []catalog.Listing) llm.Prices {
+	if m, ok := s.Get(t); ok {
+		return m.Prices
+	}
+	for i := range listings {
+		for j := range listings[i].Models {
+			if m := &listings[i].Models[j]; m.Target() == t {
+				return m.Prices
+			}
+		}
+	}
+	return llm.Prices{}
+}
+
 // Listed takes in what the providers said when they were asked for their models:
 // of one that nobody listens for any more, what is known is dropped.
 func (s *Store) Listed(listings []catalog.Listing) {

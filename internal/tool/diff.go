@@ -93,6 +93,11 @@ func LoggedDiff(name, arguments, result string) *Diff {
 // createdWord begins the result of a call that made a file.
 const createdWord = "Created "
 
+// createdText is that result.
+func createdText(name, content string) string {
+	return createdWord + name + ", " + plural(countLines(content), "line") + "."
+}
+
 // crlf is the line end of Windows. Models see and write "\n" alone.
 const crlf = "\r\n"
 

@@ -86,7 +86,7 @@ func (t *editTool) edit(ctx context.Context, p place, r replacement) (Result, er
 	text := ""
 	switch {
 	case change.Created:
-		text = fmt.Sprintf(createdWord+"%s, %s.", name, plural(countLines(change.New), "line"))
+		text = createdText(name, change.New)
 	case n > 1:
 		text = fmt.Sprintf("Edited %s: replaced %d matches, the first at line %d (%s).", name, n, line, change.stat())
 	default:

@@ -77,11 +77,8 @@ func (w *Workspace) loadUnsaved(ctx context.Context, p place) (textFile, error) 
 }
 
 func (w *Workspace) loadRegular(ctx context.Context, p place) (string, error) {
-	if w.FS != nil && p.inside() {
-		text, err := w.FS.ReadTextFile(ctx, p.abs)
-		if !errors.Is(err, fs.ErrNotExist) { // else the disk has it alone
-			return text, err
-		}
+	if text, ok, err := w.held(ctx, p); ok {
+		return text, err
 	}
 	f, err := p.open()
 	if err != nil {
@@ -93,6 +90,15 @@ func (w *Workspace) loadRegular(ctx context.Context, p place) (string, error) {
 		err = errors.New("the file is growing")
 	}
 	return string(data), err
+}
+
+// held reads a file from FS. ok is false where what is on disk counts.
+func (w *Workspace) held(ctx context.Context, p place) (text string, ok bool, err error) {
+	if w.FS == nil || !p.inside() {
+		return "", false, nil
+	}
+	text, err = w.FS.ReadTextFile(ctx, p.abs)
+	return text, !errors.Is(err, fs.ErrNotExist), err
 }
 
 // store writes a whole text file and the folders above it. On disk the file is

@@ -120,14 +120,11 @@ func (t *readTool) readFile(ctx context.Context, name string, p place, f *os.Fil
 	if isBinary(head) {
 		return Result{}, fmt.Errorf("%s is a binary file (%s)", name, byteSize(size))
 	}
-	if t.w.FS != nil && p.inside() {
-		text, err := t.w.FS.ReadTextFile(ctx, p.abs)
-		if err == nil {
-			return readLines(ctx, name, strings.NewReader(text), offset, limit)
-		}
-		if !errors.Is(err, fs.ErrNotExist) { // else the disk has it alone
+	if text, ok, err := t.w.held(ctx, p); ok {
+		if err != nil {
 			return Result{}, fmt.Errorf("%s: %w", name, err)
 		}
+		return readLines(ctx, name, strings.NewReader(text), offset, limit)
 	}
 	return readLines(ctx, name, in, offset, limit)
 }

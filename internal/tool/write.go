@@ -66,10 +66,9 @@ func (t *writeTool) write(ctx context.Context, p place, change *Diff, note strin
 	if err := t.w.store(ctx, p, change.New); err != nil {
 		return Result{}, fmt.Errorf("%s: %w", name, err)
 	}
-	lines := plural(countLines(change.New), "line")
-	text := fmt.Sprintf(createdWord+"%s, %s.", name, lines)
+	text := createdText(name, change.New)
 	if !change.Created {
-		text = fmt.Sprintf("Replaced %s, %s (%s).", name, lines, change.stat())
+		text = fmt.Sprintf("Replaced %s, %s (%s).", name, plural(countLines(change.New), "line"), change.stat())
 	}
 	return Result{Status: StatusOK, Text: text + note, Diff: change}, nil
 }

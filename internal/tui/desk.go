@@ -202,19 +202,7 @@ func (d *desk) choose(b *bench, listings []catalog.Listing) (t llm.Target, note 
 // cost is what a session has cost so far in US dollars, at the prices that are known
 // of its models, else those of the lists; "" while it has used none with a price.
 func (d *desk) cost(b *bench, listings []catalog.Listing) string {
-	amount, known := b.spent.Cost(func(t llm.Target) llm.Prices {
-		if m, ok := d.opts.Targets.Get(t); ok {
-			return m.Prices
-		}
-		for i := range listings {
-			for j := range listings[i].Models {
-				if m := &listings[i].Models[j]; m.Target() == t {
-					return m.Prices
-				}
-			}
-		}
-		return llm.Prices{}
-	})
+	amount, known := b.spent.Cost(func(t llm.Target) llm.Prices { return d.opts.Targets.Prices(t, listings) })
 	if !known {
 		return ""
 	}

@@ -129,37 +129,53 @@ func TestPlainNewSession(t *testing.T) {
 	}
 }
 
+// plainRun is the UI on lines in the middle of its work, behind what reads them.
+type plainRun struct {
+	conversation
+	desk  *desk
+	lines chan string
+	stops chan os.Signal
+	done  chan error
+}
+
+// startPlain runs it up to its first prompt.
+func startPlain(t *testing.T, p *llmtest.Provider) *plainRun {
+	t.Helper()
+	outRead, outWrite := io.Pipe()
+	c := &plainRun{
+		conversation: conversation{t: t, out: bufio.NewReader(outRead)}, desk: newDesk(newOptions(t, t.TempDir(), p)),
+		lines: make(chan string, maxTyped), stops: make(chan os.Signal, 2), done: make(chan error, 1),
+	}
+	ui := &plain{desk: c.desk, life: t.Context(), out: outWrite, lines: c.lines, stops: c.stops}
+	go func() { c.done <- ui.run() }()
+	c.until("coding.\n> ")
+	return c
+}
+
 // TestPlainTrimNotice: what does not fit is told once a turn, with its last figures.
 func TestPlainTrimNotice(t *testing.T) {
 	p := scripted(32768, llmtest.Hang("tick"))
-	outRead, outWrite := io.Pipe()
-	lines, stops := make(chan string, 1), make(chan os.Signal, 1)
-	desk := newDesk(newOptions(t, t.TempDir(), p))
-	ui := &plain{desk: desk, life: t.Context(), out: outWrite, lines: lines, stops: stops}
-	done := make(chan error, 1)
-	go func() { done <- ui.run() }()
-	c := &conversation{t: t, out: bufio.NewReader(outRead)}
-	c.until("coding.\n> ")
-	lines <- "go on"
+	c := startPlain(t, p)
+	c.lines <- "go on"
 	c.until("tick")
 	for _, text := range []string{"1 text shortened", "3 texts shortened"} {
-		desk.emit(agent.Notice{Kind: agent.NoticeTrim, Text: text})
+		c.desk.emit(agent.Notice{Kind: agent.NoticeTrim, Text: text})
 	}
-	desk.emit(agent.Notice{Kind: agent.NoticeInfo, Text: "noted"})
+	c.desk.emit(agent.Notice{Kind: agent.NoticeInfo, Text: "noted"})
 	c.until("noted") // and so is what was before it
-	stops <- os.Interrupt
+	c.stops <- os.Interrupt
 	if text := c.until("Cancelled.\n> "); !strings.Contains(text, "Note: 3 texts shortened\n") {
 		t.Errorf("the notice is not told:\n%s", text)
 	}
 	if text := c.read.String(); strings.Contains(text, "1 text shortened") {
 		t.Errorf("the notice is told before it is known:\n%s", text)
 	}
-	close(lines)
+	close(c.lines)
 	c.until("\n")
-	if err := <-done; err != nil {
+	if err := <-c.done; err != nil {
 		t.Error(err)
 	}
-	if err := desk.close(); err != nil {
+	if err := c.desk.close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -168,47 +184,40 @@ func TestPlainTrimNotice(t *testing.T) {
 // one leaves.
 func TestPlainInterrupts(t *testing.T) {
 	p := scripted(32768, llmtest.Hang("tick"), llmtest.Say("well"), llmtest.Hang("tock"))
-	outRead, outWrite := io.Pipe()
-	lines, stops := make(chan string, maxTyped), make(chan os.Signal, 2)
-	desk := newDesk(newOptions(t, t.TempDir(), p))
-	ui := &plain{desk: desk, life: t.Context(), out: outWrite, lines: lines, stops: stops}
-	done := make(chan error, 1)
-	go func() { done <- ui.run() }()
-	c := &conversation{t: t, out: bufio.NewReader(outRead)}
-	c.until("coding.\n> ")
+	c := startPlain(t, p)
 	for _, line := range []string{"a text", "of three lines", "that was pasted"} {
-		lines <- line
+		c.lines <- line
 	}
 	c.until("tick")
-	stops <- os.Interrupt
+	c.stops <- os.Interrupt
 	c.until("Cancelling.\nGiven up: 2 lines typed meanwhile.\nCancelled.\n> ")
-	lines <- `delete everything \`
-	for len(lines) > 0 {
+	c.lines <- `delete everything \`
+	for len(c.lines) > 0 {
 		runtime.Gosched()
 	}
-	stops <- os.Interrupt
+	c.stops <- os.Interrupt
 	c.until("Press Ctrl-C again to leave.\n> ")
-	lines <- "hello"
+	c.lines <- "hello"
 	c.until("well\n")
 	c.until("> ")
 	if text := p.Requests()[1].Messages; text[len(text)-1].Text() != "hello" {
 		t.Errorf("sent %+v", text)
 	}
-	lines <- "wait"
+	c.lines <- "wait"
 	c.until("tock")
-	stops <- os.Interrupt
+	c.stops <- os.Interrupt
 	c.until("Cancelling.")
 	go func() { _, _ = io.Copy(io.Discard, c.out) }()
 	for left := false; !left; {
 		select {
-		case stops <- os.Interrupt: // the next one, unless it comes too late
-		case err := <-done:
+		case c.stops <- os.Interrupt: // the next one, unless it comes too late
+		case err := <-c.done:
 			if left = true; err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	if err := desk.close(); err != nil {
+	if err := c.desk.close(); err != nil {
 		t.Error(err)
 	}
 }
