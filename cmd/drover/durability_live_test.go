@@ -88,8 +88,18 @@ func TestKilledLive(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		stdout := newDrain(out, func([]byte) {})
-		time.AfterFunc(time.Duration(random.IntN(500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		kill := sync.OnceFunc(func() {
+			time.AfterFunc(time.Duration(random.IntN(500))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		})
+		endless := i%3 == 0
+		stdout := newDrain(out, func(line []byte) {
+			if endless && bytes.Contains(line, []byte(`"type":"text"`)) {
+				kill() // inside the turn, however slow the machine
+			}
+		})
+		if !endless {
+			kill()
+		}
 		_ = stdout.String()
 		_ = cmd.Wait()
 		if s, err := r.store().Read(id); err != nil || !s.Intact() {
