@@ -5,11 +5,9 @@ package main
 import (
 	"bytes"
 	"io"
-	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
@@ -36,11 +34,7 @@ func newWholeProxy(t *testing.T, engine string) *wholeProxy {
 		t.Fatal(err)
 	}
 	p := new(wholeProxy)
-	forward := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(u) },
-		FlushInterval: -1, // each delta at once
-		ErrorLog:      log.New(io.Discard, "", 0),
-	}
+	front := livetest.Front(func() *url.URL { return u })
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -53,7 +47,7 @@ func newWholeProxy(t *testing.T, engine string) *wholeProxy {
 			p.mu.Unlock()
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
-		forward.ServeHTTP(w, req)
+		front.ServeHTTP(w, req)
 	}))
 	t.Cleanup(s.Close)
 	p.url = s.URL

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -35,10 +34,7 @@ func record(t *testing.T, engine string) (*recorder, string) {
 		t.Fatal(err)
 	}
 	r := new(recorder)
-	proxy := &httputil.ReverseProxy{
-		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(u) },
-		FlushInterval: -1, // each delta at once
-	}
+	front := livetest.Front(func() *url.URL { return u })
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/chat/completions") {
 			body, err := io.ReadAll(req.Body)
@@ -50,7 +46,7 @@ func record(t *testing.T, engine string) (*recorder, string) {
 			r.mu.Unlock()
 			req.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		proxy.ServeHTTP(w, req)
+		front.ServeHTTP(w, req)
 	}))
 	t.Cleanup(s.Close)
 	return r, s.URL

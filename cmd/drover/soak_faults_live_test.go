@@ -15,7 +15,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -174,14 +173,10 @@ func (s *faultSoak) start() {
 // engine puts faults in front of an engine and gives its part of the
 // configuration.
 func (s *faultSoak) engine(name, preset string, address func() *url.URL) string {
-	proxy := &httputil.ReverseProxy{
-		Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(address()) }, FlushInterval: -1,
-		ErrorLog:     log.New(io.Discard, "", 0),
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-	}
+	front := livetest.Front(address)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
-			proxy.ServeHTTP(w, r)
+			front.ServeHTTP(w, r)
 			return
 		}
 		body, err := io.ReadAll(r.Body)
@@ -193,7 +188,7 @@ func (s *faultSoak) engine(name, preset string, address func() *url.URL) string 
 		s.counts["requests"]++
 		s.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		s.fail(proxy, w, r)
+		s.fail(front, w, r)
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Start()

@@ -9,11 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -155,18 +153,14 @@ func (h *soak) start(llama, ollama string) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		proxy := &httputil.ReverseProxy{
-			Rewrite: func(p *httputil.ProxyRequest) { p.SetURL(u) }, FlushInterval: -1,
-			ErrorLog:     log.New(io.Discard, "", 0), // a cancel breaks the connection
-			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
-		}
+		front := livetest.Front(func() *url.URL { return u })
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/chat/completions") {
 				body, _ := io.ReadAll(req.Body) // a client that left is no matter
 				h.check(e.provider, body)
 				req.Body = io.NopCloser(bytes.NewReader(body))
 			}
-			proxy.ServeHTTP(w, req)
+			front.ServeHTTP(w, req)
 		}))
 		h.t.Cleanup(s.Close)
 		settings += fmt.Sprintf("\n[engines.%s]\npreset = %q\nurl = %q\n", e.provider, e.preset, s.URL)
