@@ -254,6 +254,57 @@ func TestAPanicInTheLoopEndsTheTurn(t *testing.T) {
 	f.check()
 }
 
+// A damaged image does not stand in the way of what is said after it: once the
+// engine has failed, it is left out, also in later turns.
+func TestDamagedImageIsLeftOut(t *testing.T) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 64, 64))); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := llm.NewImage("whole.png", b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	torn, err := llm.NewImage("torn.png", b.Bytes()[:b.Len()/2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, failure := range map[string]*llm.Error{
+		"refused": {Code: llm.CodeInvalidRequest, Message: "Failed to load image or audio file"},
+		"crashed": {Code: llm.CodeServer, Message: "model runner has unexpectedly stopped", Status: 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &llmtest.Provider{Facts: window(32768), Script: []llmtest.Answer{
+				llmtest.Say("a sheep"), llmtest.Fail(failure), llmtest.Say("ok"), llmtest.Say("yes"), llmtest.Fail(failure),
+			}}
+			f := newFixture(t, p, nil, agent.Options{})
+			turn := func(parts ...llm.Part) (end agent.End, notices string) {
+				var events []agent.Event
+				for ev := range f.agent.Turn(t.Context(), parts) {
+					events = append(events, ev)
+				}
+				return endOf(events), fmt.Sprint(find[agent.Notice](events))
+			}
+			if end, notices := turn(whole, llm.Text("what is it?")); end.Reason != agent.EndCompleted || strings.Contains(notices, "left out") {
+				t.Errorf("a whole image: %s, ended %+v", notices, end)
+			}
+			if end, notices := turn(torn, llm.Text("and this?")); end.Reason != agent.EndCompleted || strings.Count(notices, "left out from now on") != 1 || !strings.Contains(notices, "torn.png") {
+				t.Errorf("a damaged image: %s, ended %+v", notices, end)
+			}
+			if end, notices := turn(llm.Text("go on")); end.Reason != agent.EndCompleted || strings.Contains(notices, "left out") {
+				t.Errorf("the turn after it: %s, ended %+v", notices, end)
+			}
+			// Where no damaged image is sent the failure has another reason.
+			if failure.Code == llm.CodeInvalidRequest {
+				if end, notices := turn(llm.Text("and now?")); end.Reason != agent.EndError || strings.Contains(notices, "left out") {
+					t.Errorf("another failure: %s, ended %+v", notices, end)
+				}
+			}
+			f.check()
+		})
+	}
+}
+
 func TestImagesAreSentWithAWarning(t *testing.T) {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {

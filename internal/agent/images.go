@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-dev/drover/internal/budget"
 	"github.com/drover-dev/drover/internal/llm"
 )
 
@@ -43,6 +44,30 @@ func (a *Agent) scaled(parts []llm.Part) (_ []llm.Part, notes []string) {
 		}
 	}
 	return parts, notes
+}
+
+// refuseDamaged looks for damaged images in a request that failed, and has them left
+// out from now on. The engine has the first word: it may read what we cannot.
+// Ollama's runner ends at such an image, llama.cpp answers 400.
+func (t *turn) refuseDamaged(snap *llm.Snapshot, plan *budget.Plan, e *llm.Error) (found bool) {
+	if e.Code != llm.CodeInvalidRequest && e.Code != llm.CodeServer || e.Loading {
+		return false
+	}
+	for i := range plan.Request.Messages {
+		for _, img := range plan.Request.Messages[i].Images() {
+			if snap.Refusals.Image(img) {
+				continue
+			}
+			bad := img.Check()
+			if bad == nil {
+				continue
+			}
+			found = true
+			t.selector.Refuse(snap.Target, llm.RefusedImage(img))
+			t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf("%s refuses the request, and an image in it cannot be read (%v). It is left out from now on; the session keeps it.", snap.Target, bad)})
+		}
+	}
+	return found
 }
 
 // format names the format of an image.

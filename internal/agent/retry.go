@@ -45,6 +45,8 @@ func (t *turn) recover(ctx context.Context, snap *llm.Snapshot, plan *budget.Pla
 		return false, err
 	}
 	switch {
+	case t.refuseDamaged(snap, plan, e):
+		return true, nil
 	case e.Permanent:
 		return false, err
 	case e.Option != "": // whatever the status was: llama.cpp answers 500 to some

@@ -13,22 +13,23 @@ type pricing struct {
 	target llm.Target
 	// replays says that the target's own reasoning is sent back.
 	replays bool
-	// noImages says that the engine refused images: a line stands in for each.
-	noImages bool
+	// refused is what the engine refuses, for images that it does a line stands in.
+	refused string
 }
 
 // pricer prices the parts of a request.
 type pricer struct {
 	*Policy
-	key pricing
+	key      pricing
+	refusals llm.Refusals
 }
 
 func newPricer(p *Policy, s *llm.Snapshot) pricer {
-	return pricer{Policy: p, key: pricing{
-		policy:   p.Version,
-		target:   s.Target,
-		replays:  s.Profile.ReplaysReasoning(s.Effort),
-		noImages: s.Refusals.Has(llm.RefusedImages),
+	return pricer{Policy: p, refusals: s.Refusals, key: pricing{
+		policy:  p.Version,
+		target:  s.Target,
+		replays: s.Profile.ReplaysReasoning(s.Effort),
+		refused: fmt.Sprint(s.Refusals),
 	}}
 }
 
@@ -90,7 +91,7 @@ func (p *pricer) replays(m *llm.Message) bool {
 }
 
 func (p *pricer) image(img *llm.Image) int {
-	if p.key.noImages {
+	if p.refusals.Image(img) { // the longest line that may stand there
 		return p.fields.text(fmt.Sprintf("[image 99 not sent: %s takes no images]\n", p.key.target.Model))
 	}
 	return EstimateImage(img)

@@ -84,6 +84,19 @@ func TestRefusedImagesCostALine(t *testing.T) {
 	if got := price.image(&llm.Image{Width: 4000, Height: 3000}); got > 100 || got <= 0 {
 		t.Errorf("a refused image costs %d", got)
 	}
+	good, damaged := &llm.Image{Width: 4000, Height: 3000, SHA256: "a"}, &llm.Image{Width: 4000, Height: 3000, SHA256: "b"}
+	whole := newPricer(Policy2(), &llm.Snapshot{})
+	s.Refusals = llm.Refusals{llm.RefusedImage(damaged)}
+	price = newPricer(Policy2(), &s)
+	if got := price.image(damaged); got > 100 || got <= 0 {
+		t.Errorf("a damaged image costs %d", got)
+	}
+	if got := price.image(good); got != whole.image(good) {
+		t.Errorf("beside a damaged one an image costs %d", got)
+	}
+	if price.key == whole.key {
+		t.Error("prices from before the refusal are used")
+	}
 }
 
 // A change of a policy's numbers is a new policy: old logs must stay repeatable.

@@ -35,13 +35,9 @@ func (img *Image) Scaled(side int) (*Image, error) {
 	if img.Width*img.Height > maxDecodedPixels {
 		return nil, fmt.Errorf("image %s: %dx%d pixels are too many to make it smaller", img.Name, img.Width, img.Height)
 	}
-	decode := pictureDecoder(img.MediaType)
-	if decode == nil {
-		return nil, fmt.Errorf("image %s: %s cannot be made smaller", img.Name, img.MediaType)
-	}
-	src, err := decode(bytes.NewReader(img.Data))
+	src, err := img.decode()
 	if err != nil {
-		return nil, fmt.Errorf("image %s: %w", img.Name, err)
+		return nil, err
 	}
 	_, lossy := src.(*image.YCbCr)
 	lossy = lossy || img.MediaType == "image/jpeg"
@@ -70,6 +66,29 @@ func (img *Image) Scaled(side int) (*Image, error) {
 	}
 	scaled.Original = img
 	return scaled, nil
+}
+
+// Check unpacks the whole image, and says what is wrong with it. One that is too
+// large for that is taken to be in order.
+func (img *Image) Check() error {
+	if img.Width*img.Height > maxDecodedPixels {
+		return nil
+	}
+	_, err := img.decode()
+	return err
+}
+
+// decode unpacks the first picture.
+func (img *Image) decode() (image.Image, error) {
+	decode := pictureDecoder(img.MediaType)
+	if decode == nil {
+		return nil, fmt.Errorf("image %s: %s is of no format that can be read", img.Name, img.MediaType)
+	}
+	src, err := decode(bytes.NewReader(img.Data))
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", img.Name, err)
+	}
+	return src, nil
 }
 
 // pictureDecoder gives the decoder of a media type, nil if there is none.

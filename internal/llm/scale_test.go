@@ -8,6 +8,7 @@ import (
 	"image/gif"
 	"image/jpeg"
 	"image/png"
+	"strings"
 	"testing"
 )
 
@@ -45,6 +46,15 @@ const (
 	webpPicture = "UklGRhwAAABXRUJQVlA4TBAAAAAvJ8ABAChykYvc/wAAAAAA"
 	webpLossy   = "UklGRiIAAABXRUJQVlA4IBYAAAAwAQCdASoBAAEADsD+JaQAA3AAAAAA"
 )
+
+func unbase64(t *testing.T, text string) []byte {
+	t.Helper()
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
 
 func TestScaled(t *testing.T) {
 	for _, tt := range []struct {
@@ -146,11 +156,7 @@ func TestScaledWebP(t *testing.T) {
 		{webpPicture, 40, 8, 40, 40, 8, "image/png"},
 		{webpLossy, 1, 1, 40, 1, 1, "image/jpeg"},
 	} {
-		data, err := base64.StdEncoding.DecodeString(c.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		img, err := NewImage("a", data)
+		img, err := NewImage("a", unbase64(t, c.file))
 		if err != nil || img.Width != c.w || img.Height != c.h {
 			t.Fatalf("%+v, %v", img, err)
 		}
@@ -191,5 +197,35 @@ func BenchmarkScaled(b *testing.B) {
 		if _, err := img.Scaled(1456); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// An image that breaks off is told apart from a whole one, in every format.
+func TestCheck(t *testing.T) {
+	files := map[string][]byte{"lossless.webp": unbase64(t, webpPicture), "lossy.webp": unbase64(t, webpLossy)}
+	for _, format := range []string{"png", "jpeg", "gif"} {
+		files["sheep."+format] = encoded(t, format, 40, 30)
+	}
+	for name, data := range files {
+		whole, err := NewImage(name, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := whole.Check(); err != nil {
+			t.Errorf("whole: %v", err)
+		}
+		for _, n := range []int{len(data) / 2, len(data) * 3 / 4, 12} {
+			cut, err := NewImage(name, data[:n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cut.Check(); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s, %d of %d bytes: %v", name, n, len(data), err)
+			}
+		}
+	}
+	huge := &Image{MediaType: "image/png", Width: 1 << 20, Height: 1 << 20}
+	if err := huge.Check(); err != nil {
+		t.Errorf("an image that is too large to be unpacked: %v", err)
 	}
 }

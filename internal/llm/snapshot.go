@@ -132,8 +132,17 @@ const (
 // RefusedEffortValue is the refusal of one value of reasoning_effort.
 func RefusedEffortValue(value string) Refusal { return RefusedEffort + "=" + Refusal(value) }
 
+// refusedImage is what the refusal of one image begins with.
+const refusedImage = RefusedImages + "="
+
+// RefusedImage is the refusal of one image, which cannot be read.
+func RefusedImage(img *Image) Refusal { return refusedImage + Refusal(img.SHA256) }
+
 // Describe names the option for people, with what is done instead.
 func (r Refusal) Describe() string {
+	if strings.HasPrefix(string(r), string(refusedImage)) {
+		return "a damaged image (a line of text stands in its place)"
+	}
 	switch r {
 	case RefusedSampling:
 		return "a temperature"
@@ -171,6 +180,11 @@ func (r Refusals) Describe() string {
 		words[i] = option.Describe()
 	}
 	return strings.Join(words, "; ")
+}
+
+// Image reports whether an image is not sent: because none are, or not this one.
+func (r Refusals) Image(img *Image) bool {
+	return len(r) > 0 && (r.Has(RefusedImages) || r.Has(RefusedImage(img)))
 }
 
 // With returns the set with one more option.

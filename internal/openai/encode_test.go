@@ -272,6 +272,8 @@ func TestEncodePromptsInARow(t *testing.T) {
 			`user [{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":` + one + `}},{"type":"text","text":"three"},{"type":"text","text":"four"}]`},
 		{[]llm.Refusal{llm.RefusedUserRuns, llm.RefusedImages}, `user "one\n\ntwo" | assistant "yes" | ` +
 			`user "a\n\n[image 1 not sent: m takes no images]\nthree\n\nfour"`},
+		{[]llm.Refusal{llm.RefusedUserRuns, llm.RefusedImage(picture)}, `user "one\n\ntwo" | assistant "yes" | ` +
+			`user "a\n\n[image 1 not sent: it is damaged]\nthree\n\nfour"`},
 	} {
 		req := &llm.Request{Messages: messages}
 		req.Snapshot.Target = llm.Target{Provider: "p", Model: "m"}
@@ -283,6 +285,26 @@ func TestEncodePromptsInARow(t *testing.T) {
 		if text := strings.Join(got, " | "); text != tt.want {
 			t.Errorf("refused %v:\n%s\nwant\n%s", tt.refused, text, tt.want)
 		}
+	}
+}
+
+// Of several images the damaged ones stay behind, each at its number.
+func TestDamagedImages(t *testing.T) {
+	pixel := func(gray byte) *llm.Image {
+		data := []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00" + string(gray) + "\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")
+		img, err := llm.NewImage("", data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return img
+	}
+	req := &llm.Request{Messages: []llm.Message{{Role: llm.User, Parts: []llm.Part{pixel(1), llm.Text("Which?"), pixel(2), pixel(3)}}}}
+	refuse(llm.RefusedImage(pixel(1)), llm.RefusedImage(pixel(3)))(req)
+	url := "data:image/gif;base64," + base64.StdEncoding.EncodeToString(pixel(2).Data)
+	want := `[{"type":"image_url","image_url":{"url":"` + url + `"}},` +
+		`{"type":"text","text":"[image 1 not sent: it is damaged]\n[image 3 not sent: it is damaged]\nWhich?"}]`
+	if got := string(sent(t, req)[0].get("content").raw); got != want {
+		t.Errorf("sent %s\nwant %s", got, want)
 	}
 }
 

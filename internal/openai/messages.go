@@ -1,11 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/drover-dev/drover/internal/llm"
@@ -79,8 +78,10 @@ func (e *encoder) userRun(list []llm.Message) []llm.Message {
 
 func (e *encoder) user(run []llm.Message) {
 	e.WriteString(`{"role":"user","content":`)
-	pictures := !e.refused(llm.RefusedImages) &&
-		slices.ContainsFunc(run, func(m llm.Message) bool { return len(m.Images()) > 0 })
+	pictures := slices.ContainsFunc(run, func(m llm.Message) bool {
+		images, _ := e.images(&m)
+		return len(images) > 0
+	})
 	if pictures {
 		e.WriteByte('[')
 	}
@@ -90,15 +91,15 @@ func (e *encoder) user(run []llm.Message) {
 		if m.Role != llm.User {
 			continue // it says nothing
 		}
-		images := m.Images()
+		images, places := e.images(m)
 		if !pictures {
-			texts = append(texts, e.placeholders(len(images))+m.Text())
+			texts = append(texts, places+m.Text())
 			continue
 		}
 		if i > 0 {
 			e.WriteByte(',')
 		}
-		e.parts(images, m.Text())
+		e.parts(images, places+m.Text())
 	}
 	if pictures {
 		e.WriteByte(']')
@@ -108,18 +109,27 @@ func (e *encoder) user(run []llm.Message) {
 	e.WriteByte('}')
 }
 
-// placeholders says, a line an image, that it was not sent. The numbers count
-// within the message, so that the text does not change when older messages go.
-func (e *encoder) placeholders(images int) string {
-	var b bytes.Buffer
-	for n := range images {
-		b.WriteString("[image ")
-		b.WriteString(strconv.Itoa(n + 1))
-		b.WriteString(" not sent: ")
-		b.WriteString(e.snap.Target.Model)
-		b.WriteString(" takes no images]\n")
+// images gives the images of a message that are sent, and says of each other one,
+// a line an image, that it is not. The numbers count within the message, so that
+// the text does not change when older messages go.
+func (e *encoder) images(m *llm.Message) (sent []*llm.Image, places string) {
+	all := m.Images()
+	none := e.refused(llm.RefusedImages)
+	if !none && !slices.ContainsFunc(all, e.snap.Refusals.Image) {
+		return all, ""
 	}
-	return b.String()
+	var b strings.Builder
+	for i, img := range all {
+		switch {
+		case none:
+			fmt.Fprintf(&b, "[image %d not sent: %s takes no images]\n", i+1, e.snap.Target.Model)
+		case e.snap.Refusals.Image(img):
+			fmt.Fprintf(&b, "[image %d not sent: it is damaged]\n", i+1)
+		default:
+			sent = append(sent, img)
+		}
+	}
+	return sent, b.String()
 }
 
 // parts writes what a content array has of a message, images first: models attend
