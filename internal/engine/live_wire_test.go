@@ -606,25 +606,7 @@ func TestLiveWireLoadingOllama(t *testing.T) {
 func TestLiveWireCancelOllama(t *testing.T) {
 	s := livetest.Ollama(t, "OLLAMA_CONTEXT_LENGTH=65536", "OLLAMA_NUM_PARALLEL=1")
 	e := live(t, s.URL, Ollama, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	req := request("plain", "[[loop]]")
-	req.MaxTokens = 100_000
-	var cancelled time.Time
-	var failure error
-	n := 0
-	for _, err := range e.Stream(ctx, req) {
-		if n++; n == killAfter {
-			cancelled = time.Now()
-			cancel()
-		}
-		failure = err
-	}
-	took := time.Since(cancelled)
-	checkError(t, failure, llm.CodeAborted, e.Endpoint().String()+": cancelled")
-	if cancelled.IsZero() || took > 100*time.Millisecond {
-		t.Errorf("took %v", took)
-	}
+	checkCancel(t, e, 100_000, killAfter)
 	tr := listen(t, e, request("plain", "Hi."), nil)
 	want := outcome{lines: []string{"text " + helloText, "usage", "finish stop"}}
 	want.compare(t, e, &tr)
