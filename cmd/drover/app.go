@@ -172,7 +172,8 @@ func (a *app) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	providers, err := a.online(cfg)
+	key := keysWithin(ctx, unlockLimit)
+	providers, err := a.online(cfg, key)
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,15 @@ func (a *app) connect(ctx context.Context) error {
 		configured = []config.Engine{e}
 	}
 	for i := range configured {
-		if err := a.addConfigured(&configured[i], config.Credential); err != nil {
+		if ref := configured[i].Key; ref != "" {
+			_, _ = key(ref) // waited for before anything is registered
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i := range configured {
+		if err := a.addConfigured(&configured[i], key); err != nil {
 			return err
 		}
 	}
@@ -262,8 +271,8 @@ func (a *app) flagEngine() (config.Engine, error) {
 	return e, nil
 }
 
-// addConfigured adds an engine, whose key credential gets.
-func (a *app) addConfigured(c *config.Engine, credential func(ref string) (string, error)) error {
+// addConfigured adds an engine with its key.
+func (a *app) addConfigured(c *config.Engine, key keySource) error {
 	where := "engines." + c.Name
 	switch {
 	case a.flags.url != "":
@@ -296,7 +305,7 @@ func (a *app) addConfigured(c *config.Engine, credential func(ref string) (strin
 	}
 	if c.Key != "" {
 		// A key that cannot be had is this engine's trouble and no other's.
-		if opts.Key, err = credential(c.Key); err != nil {
+		if opts.Key, err = key(c.Key); err != nil {
 			opts.KeyErr = llm.Errorf(llm.CodeOf(err), "%s: %w", where, err)
 		}
 	}

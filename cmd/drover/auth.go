@@ -25,6 +25,10 @@ const maxKeyInput = 64 << 10
 // asking the person to unlock it.
 const keyringLimit = 5 * time.Second
 
+// unlockLimit is how long a conversation waits for a key before it goes on without:
+// somebody may be typing the keyring's password.
+const unlockLimit = time.Minute
+
 func newAuth(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "auth",
@@ -242,6 +246,35 @@ func keyReferences(cfg *config.Config) []keyReference {
 		}
 	}
 	return list
+}
+
+// keySource resolves a reference to a key, as [config.Credential] does.
+type keySource func(ref string) (string, error)
+
+// keysWithin resolves each reference once, within a limit. After a keyring that did
+// not answer none is asked again.
+func keysWithin(ctx context.Context, limit time.Duration) keySource {
+	type answer struct {
+		key string
+		err error
+	}
+	got := make(map[string]answer)
+	var locked error
+	return func(ref string) (string, error) {
+		if a, ok := got[ref]; ok {
+			return a.key, a.err
+		}
+		inKeyring := strings.HasPrefix(ref, "keyring:")
+		if inKeyring && locked != nil {
+			return "", locked
+		}
+		key, err := credential(ctx, ref, limit)
+		if inKeyring && errors.Is(err, errNoAnswer) {
+			locked = err
+		}
+		got[ref] = answer{key, err}
+		return key, err
+	}
 }
 
 // credential resolves a reference to a key within a limit: a keyring may wait to

@@ -214,7 +214,7 @@ func (a *app) examineKeys(ctx context.Context, f *findings, cfg *config.Config) 
 	if _, err := os.Stat(keys.File()); err == nil {
 		examineMode(f, area, keys.File())
 	}
-	providers, err := within(ctx, keyringLimit, func() ([]online, error) { return a.online(cfg) })
+	providers, err := within(ctx, keyringLimit, func() ([]online, error) { return a.online(cfg, config.Credential) })
 	if err != nil {
 		f.failed(area, "%v", err)
 	}

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -38,5 +40,40 @@ func TestListsDoNotWaitForKeys(t *testing.T) {
 	}
 	if _, err := credential(ctx, "file:"+pipe, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// Nor does it keep a conversation from beginning for ever: the wait has a limit, is
+// made once for a keyring, and ends with its context.
+func TestConnectDoesNotWaitForKeys(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "key")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "drover.toml")
+	text := fmt.Sprintf("[engines.a]\npreset = \"custom\"\nurl = \"http://127.0.0.1:1\"\n[engines.b]\npreset = \"custom\"\nurl = \"http://127.0.0.1:2\"\nkey = \"file:%s\"\n", pipe)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DROVER_CONFIG", file)
+	a := &app{stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.DiscardHandler)}
+	defer a.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if err := a.connect(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if n := len(a.registry.Providers()); n != 0 {
+		t.Errorf("%d providers are registered, and will be again", n)
+	}
+	key := keysWithin(t.Context(), 10*time.Millisecond)
+	if _, err := key("file:" + pipe); llm.CodeOf(err) != llm.CodeMissingCredential {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Remove(pipe), os.WriteFile(pipe, []byte("sesame"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := key("file:" + pipe); llm.CodeOf(err) != llm.CodeMissingCredential {
+		t.Errorf("asked again: %v", err)
 	}
 }

@@ -31,20 +31,20 @@ func (a *app) engineOnly() bool { return a.flags.url != "" || a.flags.preset != 
 // online makes the providers on the internet that this user has, unless they are
 // registered: DeepSeek where something says so, then those of [hosted]. The
 // catalogue is read only for [hosted].
-func (a *app) online(cfg *config.Config) ([]online, error) {
+func (a *app) online(cfg *config.Config, key keySource) ([]online, error) {
 	if a.engineOnly() || a.hasOnline {
 		return nil, nil
 	}
 	var list []online
 	if _, err := a.registry.Lookup(hosted.DeepSeekRoute); err != nil && a.wantsDeepSeek(cfg) {
-		p, err := a.deepSeek(cfg)
+		p, err := a.deepSeek(cfg, key)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, p)
 	}
 	for i := range cfg.Hosted {
-		p, err := a.hosted(cfg, &cfg.Hosted[i])
+		p, err := a.hosted(cfg, &cfg.Hosted[i], key)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (a *app) wantsDeepSeek(cfg *config.Config) bool {
 	return llm.CodeOf(err) != llm.CodeMissingCredential
 }
 
-func (a *app) deepSeek(cfg *config.Config) (*hosted.Client, error) {
+func (a *app) deepSeek(cfg *config.Config, key keySource) (*hosted.Client, error) {
 	opts := &hosted.Options{Proxy: http.ProxyFromEnvironment, Logger: a.logger}
 	ref := deepSeekKey
 	if c := cfg.DeepSeek; c != nil {
@@ -84,7 +84,7 @@ func (a *app) deepSeek(cfg *config.Config) (*hosted.Client, error) {
 			opts.Models = append(opts.Models, llm.ModelInfo{ID: m.ID, Name: m.Name, Description: m.Description})
 		}
 	}
-	opts.Key, opts.KeyErr = config.Credential(ref)
+	opts.Key, opts.KeyErr = key(ref)
 	p, err := hosted.NewDeepSeek(opts)
 	if err != nil {
 		return nil, usageError("deepseek.url: %w", err)
@@ -92,7 +92,7 @@ func (a *app) deepSeek(cfg *config.Config) (*hosted.Client, error) {
 	return p, nil
 }
 
-func (a *app) hosted(cfg *config.Config, c *config.HostedProvider) (*hosted.Provider, error) {
+func (a *app) hosted(cfg *config.Config, c *config.HostedProvider, key keySource) (*hosted.Provider, error) {
 	e, ok := hosted.Find(c.ID)
 	if !ok {
 		return nil, &statusError{status: exitUsage, err: &config.Error{Path: cfg.Path, Problems: []config.Problem{{
@@ -105,7 +105,7 @@ func (a *app) hosted(cfg *config.Config, c *config.HostedProvider) (*hosted.Prov
 	if ref == "" {
 		ref = "env:" + e.KeyEnv
 	}
-	opts.Key, opts.KeyErr = config.Credential(ref)
+	opts.Key, opts.KeyErr = key(ref)
 	p, err := hosted.New(e, opts)
 	if err != nil {
 		return nil, usageError("hosted.settings.%w", err)
@@ -155,7 +155,7 @@ func (a *app) named(route string) error {
 	if err != nil {
 		return err
 	}
-	p, err := a.deepSeek(cfg)
+	p, err := a.deepSeek(cfg, config.Credential)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-dev/drover/internal/agent"
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/openai"
 	"github.com/drover-dev/drover/internal/session"
+	"github.com/drover-dev/drover/internal/tool"
 )
 
 // exportFormats are the values of --format.
@@ -191,7 +193,7 @@ func (v *sessionView) markdown(rec session.Record) {
 			v.fenced("json", c.Arguments)
 		}
 	case *session.ToolResult:
-		v.line("\nResult of %s: %s\n", v.call(rec.ID), rec.Status)
+		v.line("\nResult of %s: %s\n", v.call(rec.ID), brief.Outcome(tool.Status(rec.Status)))
 		v.fenced("", rec.Text)
 	case *session.PlanNotice:
 		v.line("\n_%s_", oneLine(rec.Text))

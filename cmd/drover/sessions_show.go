@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drover-dev/drover/internal/brief"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/session"
+	"github.com/drover-dev/drover/internal/tool"
 )
 
 func newSessionsShow(a *app) *cobra.Command {
@@ -136,7 +138,7 @@ func (v *sessionView) record(rec session.Record) {
 	case *session.PermissionDecision:
 		v.line("%s of %s: %s%s", allowedText(rec.Allowed), v.call(rec.CallID), rec.Decision, becauseText(rec.Reason))
 	case *session.ToolResult:
-		v.line("%s: %s%s", v.call(rec.ID), rec.Status, afterText(rec.DurationMS))
+		v.line("%s: %s%s", v.call(rec.ID), brief.Outcome(tool.Status(rec.Status)), afterText(rec.DurationMS))
 		v.text(shorten(rec.Text))
 	case *session.PlanNotice:
 		v.line("notice: %s", oneLine(rec.Text))
