@@ -72,7 +72,7 @@ func (a *app) ready(ctx context.Context) error {
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
-	if seen := a.discovered(); seen != nil && len(a.registry.Providers()) == 0 {
+	if seen := a.discovery.Load(); seen != nil && len(a.registry.Providers()) == 0 {
 		return errors.New(strings.ReplaceAll(seen.String(), "\n", "; "))
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/drover-dev/drover/internal/agent"
@@ -43,13 +44,14 @@ type app struct {
 
 	registry catalog.Registry
 	targets  target.Store
+	// discovery is what the last search for engines saw, nil when they are configured.
+	discovery atomic.Pointer[engine.Discovery]
 
 	mu        sync.Mutex
 	connected bool
 	engines   []*engine.Engine
 	providers []online          // on the internet
 	hasOnline bool              // they were added
-	discovery *engine.Discovery // nil when engines are configured
 	searched  time.Time         // the last search for engines
 	silent    []engine.Endpoint // where somebody listens who does not answer: not waited for twice
 
@@ -221,8 +223,8 @@ func (a *app) search(ctx context.Context, skip []engine.Endpoint) error {
 		opts.Taken = append(opts.Taken, p.ID)
 	}
 	found := engine.Discover(ctx, opts)
-	if a.discovery == nil || len(a.engines) == 0 {
-		a.discovery = found
+	if a.discovery.Load() == nil || len(a.engines) == 0 {
+		a.discovery.Store(found)
 	}
 	a.searched, a.silent = time.Now(), slices.Clone(skip)
 	for _, t := range found.Tried {
@@ -245,17 +247,10 @@ const searchInterval = 10 * time.Second
 // searchAgain adds engines that were started since the last search, where the
 // configuration names none.
 func (a *app) searchAgain(ctx context.Context) error {
-	if a.discovery == nil || time.Since(a.searched) < searchInterval {
+	if a.discovery.Load() == nil || time.Since(a.searched) < searchInterval {
 		return nil
 	}
 	return a.search(ctx, a.silent)
-}
-
-// discovered is what the last search for engines saw, nil if there was none.
-func (a *app) discovered() *engine.Discovery {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.discovery
 }
 
 // flagEngine is the engine that --url and --preset name.

@@ -168,7 +168,7 @@ func (a *app) examineEngines(f *findings, cfg *config.Config, rows []engineRow) 
 		}
 	}
 	if len(rows) == 0 && !a.wantsDeepSeek(cfg) && len(cfg.Hosted) == 0 {
-		tried := strings.ReplaceAll(a.discovery.String(), "\n", "\n  ")
+		tried := strings.ReplaceAll(a.discovery.Load().String(), "\n", "\n  ")
 		f.add(area, wrong, wayToAnEngine, "none is configured, and none was found on this machine:\n  %s", tried)
 	}
 	for i := range rows {

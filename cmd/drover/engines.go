@@ -57,7 +57,7 @@ func (a *app) listEngines(ctx context.Context, asJSON bool) error {
 	}
 	if len(rows) == 0 {
 		return fmt.Errorf("no engine is configured, and none was found on this machine:\n    %s\n  %s",
-			strings.ReplaceAll(a.discovery.String(), "\n", "\n    "), wayToAnEngine)
+			strings.ReplaceAll(a.discovery.Load().String(), "\n", "\n    "), wayToAnEngine)
 	}
 	if err := printEngines(a.stdout, rows); err != nil {
 		return err
@@ -74,8 +74,9 @@ func (a *app) listEngines(ctx context.Context, asJSON bool) error {
 // One that cannot be set up is a row with its reason.
 func (a *app) engineRows(ctx context.Context, cfg *config.Config) []engineRow {
 	if len(cfg.Engines) == 0 {
-		a.discovery = engine.Discover(ctx, &engine.DiscoverOptions{Logger: a.logger})
-		return foundRows(a.discovery)
+		found := engine.Discover(ctx, &engine.DiscoverOptions{Logger: a.logger})
+		a.discovery.Store(found)
+		return foundRows(found)
 	}
 	rows := make([]engineRow, len(cfg.Engines))
 	var wg sync.WaitGroup

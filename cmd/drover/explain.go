@@ -106,7 +106,7 @@ func (a *app) noModel(listings []catalog.Listing) error {
 			fmt.Fprintf(&b, "\n  %s: only models that are not for chat. Name one with --model to use it all the same.", l.Provider.ID)
 		}
 	}
-	if seen := a.discovered(); seen != nil && len(seen.Found) == 0 {
+	if seen := a.discovery.Load(); seen != nil && len(seen.Found) == 0 {
 		b.WriteString("\n  Looked at the default ports of this machine:\n    ")
 		b.WriteString(strings.ReplaceAll(seen.String(), "\n", "\n    "))
 		b.WriteString("\n  Start an engine (ollama serve; llama-server -m MODEL.gguf), or name one with --url URL --preset PRESET." +

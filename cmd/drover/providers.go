@@ -146,9 +146,12 @@ func (a *app) register(p online) error {
 
 // named makes sure that DeepSeek is there when a command names it.
 func (a *app) named(route string) error {
+	if route != hosted.DeepSeekRoute || a.engineOnly() {
+		return nil // at once, also while engines are looked for
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, err := a.registry.Lookup(route); err == nil || route != hosted.DeepSeekRoute || a.engineOnly() {
+	if _, err := a.registry.Lookup(route); err == nil {
 		return nil
 	}
 	cfg, err := a.load()

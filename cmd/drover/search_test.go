@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/engine/enginetest"
+	"github.com/drover-dev/drover/internal/llm"
 )
 
 // TestEnginesStartedLater: a process that lives long finds what is started while it
@@ -79,4 +80,19 @@ func TestSearchesRememberLittle(t *testing.T) {
 			t.Errorf("%d addresses", len(a.silent))
 		}
 	})
+}
+
+// What a screen asks for while it draws is answered at once, also while engines are
+// looked for or a keyring waits to be unlocked.
+func TestScreensDoNotWaitForASearch(t *testing.T) {
+	a := &app{stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.DiscardHandler)}
+	defer a.close()
+	a.mu.Lock() // as a search does; a wait for it would never end
+	defer a.mu.Unlock()
+	if err := a.provided("workshop"); llm.CodeOf(err) != llm.CodeNoModel {
+		t.Error(err)
+	}
+	if err := a.noModel(nil); err == nil {
+		t.Error("there is a model")
+	}
 }
