@@ -58,7 +58,7 @@ it with "drover auth set NAME" and refer to it with --key keyring:NAME.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&e.Preset, "preset", "", "the engine's kind: ollama, llamacpp, lmstudio, omlx, vmlx, vllm, sglang, custom")
+	f.StringVar(&e.Preset, "preset", "", "the engine's kind, `PRESET`: ollama, llamacpp, lmstudio, omlx, vmlx, vllm, sglang, custom")
 	f.StringVar(&e.URL, "url", "", "its address, `URL`, if it is not the preset's")
 	f.StringVar(&e.Key, "key", "", "where its key is, `REF`: env:NAME, keyring:NAME or file:PATH")
 	f.IntVar(&e.Context, "context", 0, "the window in `TOKENS`, if the engine reports too much or nothing")

@@ -34,7 +34,7 @@ func newSessionsExport(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeSessions,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.exportSession(args[0], format) },
 	}
-	cmd.Flags().StringVar(&format, "format", format, "md, json or openai")
+	cmd.Flags().StringVar(&format, "format", format, "the `FORMAT`: md, json or openai")
 	a.complete(cmd, "format", func() []string { return exportFormats })
 	return cmd
 }
