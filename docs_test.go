@@ -179,10 +179,19 @@ func members(spec ast.Spec, name string, set map[string]bool) {
 	}
 }
 
-var markdownLink = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+// markdownLink finds links to files and to headings of the page itself.
+var markdownLink = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
 
 func TestMarkdownLinksResolve(t *testing.T) {
+	pages := make(map[string]map[string]bool)
 	for _, file := range markdownFiles(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[file] = headings(string(data))
+	}
+	for file := range pages {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -191,9 +200,87 @@ func TestMarkdownLinksResolve(t *testing.T) {
 			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(file), filepath.FromSlash(m[1]))); err != nil {
-				t.Errorf("%s: link to %s: %v", file, m[1], err)
+			to := file
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(file), filepath.FromSlash(m[1]))
 			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: link to %s: %v", file, m[1], err)
+			} else if m[2] != "" && !pages[to][m[2]] {
+				t.Errorf("%s: link to %s#%s: there is no such heading", file, m[1], m[2])
+			}
+		}
+	}
+}
+
+var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+
+// headings are the anchors of a page's headings, as GitHub makes them.
+func headings(page string) map[string]bool {
+	anchors, code := make(map[string]bool), false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		title := strings.TrimLeft(line, "#")
+		if code || title == line || !strings.HasPrefix(title, " ") {
+			continue
+		}
+		anchor := notInAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
+		anchor = strings.ReplaceAll(anchor, " ", "-")
+		name := anchor
+		for n := 1; anchors[name]; n++ {
+			name = fmt.Sprintf("%s-%d", anchor, n)
+		}
+		anchors[name] = true
+	}
+	return anchors
+}
+
+// errorCode finds the stable codes where they are declared, and where the page
+// names them.
+var (
+	errorCode    = regexp.MustCompile(`Code\s+= "([A-Z_]+)"`)
+	errorCodeRow = regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)*)`")
+)
+
+// TestPageOfErrorCodes: docs/protocol.md has every code that an error can have,
+// and no other.
+func TestPageOfErrorCodes(t *testing.T) {
+	var codes []string
+	for _, file := range []string{"internal/llm/error.go", "internal/acp/errors.go"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := errorCode.FindAllStringSubmatch(string(data), -1)
+		if len(found) < 3 {
+			t.Fatalf("%s: found only %v", file, found)
+		}
+		for _, m := range found {
+			codes = append(codes, m[1])
+		}
+	}
+	page, err := os.ReadFile("docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for line := range strings.Lines(string(page)) {
+		if cell, _, row := strings.Cut(line, " | "); row && strings.HasPrefix(cell, "| `") {
+			for _, m := range errorCodeRow.FindAllStringSubmatch(cell, -1) {
+				told = append(told, m[1])
+			}
+		}
+	}
+	for _, c := range codes {
+		if !slices.Contains(told, c) {
+			t.Errorf("docs/protocol.md does not have the code %s", c)
+		}
+	}
+	for _, c := range told {
+		if !slices.Contains(codes, c) {
+			t.Errorf("docs/protocol.md has the code %s, which no error has", c)
 		}
 	}
 }

@@ -1,6 +1,9 @@
+//go:build unix
+
 package main
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,6 +79,55 @@ func TestPageOfFlags(t *testing.T) {
 	for name := range maps.Keys(told) {
 		if taken[name] == nil {
 			t.Errorf("%s has --%s, which no command takes", flagPage, name)
+		}
+	}
+}
+
+// TestPageOfMistakes makes each mistake in the configuration that the page of
+// troubleshooting lists, in its order: what the page quotes is what is said.
+func TestPageOfMistakes(t *testing.T) {
+	mistakes := []string{
+		"[engines.x]\nurl = \"http://x\"\n",
+		"[engines.x]\npreset = \"olama\"\n",
+		"[engines.x]\npreset = \"custom\"\n",
+		"[engines.x]\npreset = \"ollama\"\nurl = \"ftp://x\"\n",
+		"[engines.x]\npreset = \"ollama\"\nkey = \"abcdef\"\n",
+		"model =\neffort = \"climb\"\n",
+		"model = 3\n",
+		"", // the file is not there
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "troubleshooting.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## The configuration has a mistake\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	quotes := regexp.MustCompile("(?m)^\\| `(.+?)` \\| ").FindAllStringSubmatch(section, -1)
+	if len(quotes) != len(mistakes) {
+		t.Fatalf("the page quotes %d mistakes, this test makes %d", len(quotes), len(mistakes))
+	}
+	for i, q := range quotes {
+		file := filepath.Join(t.TempDir(), "config.toml")
+		if mistakes[i] != "" {
+			if err := os.WriteFile(file, []byte(mistakes[i]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := self(t, "config", "check")
+		cmd.Env = append(cmd.Env, "DROVER_CONFIG="+file)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != exitUsage {
+			t.Errorf("%q: %v", mistakes[i], err)
+		}
+		rest := said.String()
+		for part := range strings.SplitSeq(q[1], "…") {
+			_, behind, found := strings.Cut(rest, part)
+			if !found {
+				t.Errorf("the page quotes %q, what is said is %q", q[1], said.String())
+				break
+			}
+			rest = behind
 		}
 	}
 }
