@@ -33,8 +33,8 @@ func newRoot(a *app) *cobra.Command {
 		Short: "Any editor or terminal, any language model, and the truth about what was sent",
 		Long: `drover lets any editor or terminal work with any language model, local ones
 first. It plans every request against the model's real window, asks the engine
-what the model supports and sends nothing that was not proven, and keeps a log
-from which every request can be rebuilt.
+what the model supports, sends an option that not every engine knows only where
+it is proven, and keeps a log from which every request can be rebuilt.
 
 Without a command it opens a conversation in the current folder, in the terminal
 (docs/terminal.md shows the keys; /help shows them there).
