@@ -306,35 +306,52 @@ func markdownFiles(t *testing.T) []string {
 	return files
 }
 
-// testName finds the tests that a page names.
-var testName = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Za-z0-9_]+)`")
+// testName finds the tests that a page names, testPattern those that a command on it
+// runs.
+var (
+	testName    = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9_]*)`")
+	testPattern = regexp.MustCompile(`go test .*-(run|bench) (?:'([^']+)'|(\S+))`)
+)
 
-// TestPageOfTests checks that the tests which docs/tests.md names exist.
-func TestPageOfTests(t *testing.T) {
-	data, err := os.ReadFile("docs/tests.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests, named := testNames(t), testName.FindAllStringSubmatch(string(data), -1)
-	if len(named) == 0 {
-		t.Error("docs/tests.md names no test")
-	}
-	for _, m := range named {
-		if !slices.Contains(tests, m[1]) {
-			t.Errorf("docs/tests.md names %s, which does not exist", m[1])
+// TestPagesOfTests checks that the tests which a page names, or runs, exist.
+func TestPagesOfTests(t *testing.T) {
+	tests := testNames(t)
+	for _, file := range markdownFiles(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := testName.FindAllStringSubmatch(string(data), -1)
+		if len(named) == 0 && file == filepath.FromSlash("docs/tests.md") {
+			t.Errorf("%s names no test", file)
+		}
+		for _, m := range named {
+			if !slices.Contains(tests, m[1]) {
+				t.Errorf("%s names %s, which does not exist", file, m[1])
+			}
+		}
+		for _, m := range testPattern.FindAllStringSubmatch(string(data), -1) {
+			kind := map[string]string{"run": "Test", "bench": "Benchmark"}[m[1]]
+			for one := range strings.SplitSeq(m[2]+m[3], "|") {
+				matches := func(test string) bool {
+					found, err := regexp.MatchString(one, test)
+					return strings.HasPrefix(test, kind) && found && err == nil
+				}
+				if one != "^NAME$" && !slices.ContainsFunc(tests, matches) {
+					t.Errorf("%s runs %s, which matches no test: %s", file, one, m[0])
+				}
+			}
 		}
 	}
 }
 
-// TestDecisionRecords checks the form of docs/decisions/NNNN-title.md and that
-// the tests which a record names exist.
+// TestDecisionRecords checks the form of docs/decisions/NNNN-title.md.
 func TestDecisionRecords(t *testing.T) {
 	sections := []string{"## Problem", "## Decision", "## Alternatives considered", "## Consequences", "## Tests"}
 	records, err := filepath.Glob("docs/decisions/*.md")
 	if err != nil || len(records) == 0 {
 		t.Fatalf("no decision records: %v", err)
 	}
-	tests := testNames(t)
 	name := regexp.MustCompile(`^\d{4}-[a-z0-9-]+\.md$`)
 	for i, record := range records {
 		if !name.MatchString(filepath.Base(record)) {
@@ -356,11 +373,6 @@ func TestDecisionRecords(t *testing.T) {
 				break
 			}
 			at += n + len(s)
-		}
-		for _, m := range testName.FindAllStringSubmatch(text, -1) {
-			if !slices.Contains(tests, m[1]) {
-				t.Errorf("%s names %s, which does not exist", record, m[1])
-			}
 		}
 	}
 }
