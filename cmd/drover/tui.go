@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"runtime"
 	"strings"
 
@@ -68,6 +70,12 @@ func (a *app) ui(ctx context.Context, o *uiOptions) error {
 	show := tui.Run
 	if o.plain || dumb(opts.Environ) {
 		show = tui.RunPlain
+		// From here on an interrupt cancels a turn, of which there may be many: the
+		// process no longer counts them, so that none of them ends it.
+		signal.Reset(os.Interrupt)
+		if ctx.Err() != nil {
+			return exit(exitCancelled)
+		}
 	}
 	ended, err := show(ctx, opts)
 	if ended.Session != "" {

@@ -105,3 +105,30 @@ func TestScreenOnATerminal(t *testing.T) {
 		t.Errorf("sessions %+v, %v", infos, err)
 	}
 }
+
+// TestPlainInterruptsOnATerminal: each turn of a conversation on lines can be
+// cancelled by an interrupt, whatever was interrupted before, and two behind each
+// other leave as politely as the end of the input does.
+func TestPlainInterruptsOnATerminal(t *testing.T) {
+	engine := enginetest.New(t, &enginetest.Options{Preset: "ollama", Models: []enginetest.Model{{ID: "brook-7b", Window: 32768, Tools: true}}})
+	stall := enginetest.Answer{Text: strings.Repeat("word ", 100), Chunk: 50, Fault: &enginetest.Fault{Stall: true}}
+	engine.Script(stall, stall, enginetest.Answer{Text: "The meadow is green."})
+	s := showScreen(t, t.TempDir(), t.TempDir(), "--plain", "--url", engine.URL, "--preset", "ollama")
+	s.until("> ")
+	for range 2 {
+		s.write("wait\n")
+		s.until("word word")
+		s.write("\x03")
+		s.until("Cancelled.\r\n> ")
+	}
+	s.write("what colour is it?\n")
+	s.until("The meadow is green.")
+	s.until("> ")
+	s.write("\x03")
+	s.until("Press Ctrl-C again to leave.\r\n> ")
+	s.write("\x03")
+	s.until("goes on with this session")
+	if err := s.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -65,25 +64,6 @@ func RunPlain(ctx context.Context, opts *Options) (Ended, error) {
 	ended := p.desk.ended()
 	close(p.desk.over)
 	return ended, errors.Join(err, p.err, p.desk.close())
-}
-
-// readLines reads lines until the end of the input. The goroutine ends with the
-// process at the latest: a read of a terminal cannot be interrupted.
-func readLines(in io.Reader, life context.Context) <-chan string {
-	lines := make(chan string, maxTyped)
-	go func() {
-		defer close(lines)
-		s := bufio.NewScanner(in)
-		s.Buffer(nil, maxPrompt)
-		for s.Scan() {
-			select {
-			case lines <- s.Text():
-			case <-life.Done():
-				return
-			}
-		}
-	}()
-	return lines
 }
 
 func (p *plain) run() error {
@@ -190,8 +170,15 @@ func (p *plain) read(mark string) (text string, ok bool) {
 // findModel looks for engines and chooses a model, or says what was tried.
 func (p *plain) findModel() bool {
 	p.say("Looking for engines.")
-	listings, err := p.desk.look(p.life)
-	if err != nil {
+	ctx, done := p.interruptible()
+	listings, err := p.desk.look(ctx)
+	interrupted := ctx.Err() != nil
+	done()
+	switch {
+	case interrupted:
+		p.say("\nCancelled.")
+		return false
+	case err != nil:
 		p.fail(err)
 		return false
 	}

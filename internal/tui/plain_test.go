@@ -2,6 +2,7 @@ package tui
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -218,6 +219,39 @@ func TestPlainInterrupts(t *testing.T) {
 		}
 	}
 	if err := c.desk.close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPlainInterruptWhileLooking: an interrupt ends a search for engines, and the
+// next prompt looks again.
+func TestPlainInterruptWhileLooking(t *testing.T) {
+	opts := newOptions(t, t.TempDir(), scripted(32768, llmtest.Say("well")))
+	looking := make(chan struct{}, 2)
+	opts.Connect = func(ctx context.Context) error {
+		if looking <- struct{}{}; len(looking) > 1 {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	outRead, outWrite := io.Pipe()
+	c := &conversation{t: t, out: bufio.NewReader(outRead)}
+	lines, stops, done := make(chan string, maxTyped), make(chan os.Signal, 2), make(chan error, 1)
+	ui := &plain{desk: newDesk(opts), life: t.Context(), out: outWrite, lines: lines, stops: stops}
+	go func() { done <- ui.run() }()
+	c.until("Looking for engines.\n")
+	stops <- os.Interrupt
+	c.until("Cancelled.\n> ")
+	lines <- "hello"
+	c.until("well\n")
+	c.until("> ")
+	close(lines)
+	c.until("\n")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := ui.desk.close(); err != nil {
 		t.Error(err)
 	}
 }
