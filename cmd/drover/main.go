@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -84,10 +85,17 @@ func run(ctx context.Context, children *tool.Children, args []string, stdin io.R
 	if chosen == exitCancelled && err.Error() != "" {
 		err = errCancelled
 	}
-	if text := explain(err); text != "" {
+	if text := explain(err); text != "" && !readerLeft(err) {
 		fmt.Fprintln(stderr, "drover: "+text)
 	}
 	return chosen
+}
+
+// readerLeft reports whether an error is that of writing to a pipe whose reader has
+// read enough, as head has: nobody has to be told.
+func readerLeft(err error) bool {
+	e, ok := errors.AsType[*fs.PathError](err)
+	return ok && errors.Is(e, syscall.EPIPE)
 }
 
 // errCancelled is all there is to say of a command that was interrupted.

@@ -75,8 +75,8 @@ func (a *app) run(ctx context.Context, prompt string, o *runOptions) error {
 		return nil
 	}
 	chosen := status(ctx, err)
-	if err.Error() != "" { // it failed before the turn could begin
-		rep.failed(err, chosen)
+	if err.Error() != "" && rep.failed(err, chosen) != nil {
+		return &statusError{status: chosen, err: err} // stdout cannot tell it
 	}
 	return exit(chosen)
 }
@@ -137,7 +137,8 @@ func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep rep
 	return runTurn(ctx, ag, parts, rep)
 }
 
-// runTurn runs one turn and reports it. Its error only chooses the exit status.
+// runTurn runs one turn and reports it. Its error only chooses the exit status, or
+// says why the report could not be written.
 func runTurn(ctx context.Context, ag *agent.Agent, parts []llm.Part, rep reporter) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -153,7 +154,7 @@ func runTurn(ctx context.Context, ag *agent.Agent, parts []llm.Part, rep reporte
 		}
 	}
 	if failed != nil {
-		return exit(status(context.Background(), failed))
+		return &statusError{status: status(context.Background(), failed), err: failed}
 	}
 	switch end.Reason {
 	case agent.EndCompleted:

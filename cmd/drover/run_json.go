@@ -125,13 +125,13 @@ func (r *jsonReporter) event(ev agent.Event) error {
 	return nil
 }
 
-// failed shows an error from before the turn.
-func (r *jsonReporter) failed(err error, status int) {
+// failed shows an error that no event has told. Its own error is that of writing.
+func (r *jsonReporter) failed(err error, status int) error {
 	e := endEvent{Type: "end", Reason: agent.EndError, Error: newErrorJSON(err)}
 	if status == exitCancelled {
 		e = endEvent{Type: "end", Reason: agent.EndCancelled}
 	}
-	_ = r.enc.Encode(e) // the reader may be gone; the exit status tells all the same
+	return r.enc.Encode(e)
 }
 
 // lost says nothing: a notice said that the session is not saved, and the end
