@@ -95,7 +95,7 @@ func oneArgument(name string) cobra.PositionalArgs {
 // engineFlags adds the flags that name an engine without a configuration.
 func (a *app) engineFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.flags.url, "url", "", "use the engine at `URL` and no other")
+	f.StringVar(&a.flags.url, "url", "", "use the engine at `URL` and none of the configuration")
 	f.StringVar(&a.flags.preset, "preset", "", "the engine's kind, `PRESET`: ollama, llamacpp, lmstudio, omlx, vmlx, vllm, sglang, custom")
 	f.StringVar(&a.flags.keyEnv, "key-env", "", "take the key for --url from the environment variable `NAME`")
 	a.complete(cmd, "preset", func() []string {

@@ -194,6 +194,14 @@ func (e *Engine) Health(parent context.Context) Health {
 	return e.health(l, e.adapterFor(l))
 }
 
+// elsewhere notes that an engine is not at the address that was named.
+func (e *Engine) elsewhere(l *listing) []string {
+	if l.endpoint == e.saved {
+		return nil
+	}
+	return []string{fmt.Sprintf("found at %s instead of %s", l.endpoint, e.saved)}
+}
+
 // health describes an engine that gave a list.
 func (e *Engine) health(l *listing, adapter probe.Adapter) Health {
 	h := Health{
@@ -210,9 +218,7 @@ func (e *Engine) health(l *listing, adapter probe.Adapter) Health {
 	if len(h.Models) == 0 {
 		h.Notes = append(h.Notes, fmt.Sprintf("%s: no models installed", l.endpoint))
 	}
-	if l.endpoint != e.saved {
-		h.Notes = append(h.Notes, fmt.Sprintf("found at %s instead of %s", l.endpoint, e.saved))
-	}
+	h.Notes = append(h.Notes, e.elsewhere(l)...)
 	if h.Omitted > 0 {
 		note := fmt.Sprintf("the list is cut: %d more entries are not shown", h.Omitted)
 		h.Notes = append(h.Notes, note)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -243,6 +244,8 @@ func TestFallbackPorts(t *testing.T) {
 				}
 			} else if h.Err != nil || e.Endpoint().String() != test.want || h.Endpoint != e.Endpoint() {
 				t.Errorf("%+v, requests go to %s", h, e.Endpoint())
+			} else if told := foundElsewhere(t, e); told != (test.want != saved.String()) {
+				t.Errorf("that the engine is not at its address is told: %t", told)
 			} else if r := collect(t, e, t.Context(), request("brook-7b", "hi")); r.text != "ok" && r.err.Code != llm.CodeInvalidRequest {
 				t.Errorf("%+v", r)
 			}
@@ -255,6 +258,17 @@ func TestFallbackPorts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// foundElsewhere reports whether somebody who uses a model of the engine is told
+// that it is not the one at the address that was named.
+func foundElsewhere(t *testing.T, e *Engine) bool {
+	t.Helper()
+	info, err := e.Describe(t.Context(), llm.Target{Provider: "lab", Model: "brook-7b"})
+	if err != nil {
+		t.Error(err)
+	}
+	return slices.Contains(info.Notes, "found at "+e.Endpoint().String()+" instead of "+e.saved.String())
 }
 
 // The other ports are for a saved address where nobody listens: an engine that

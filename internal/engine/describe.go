@@ -61,7 +61,7 @@ func (e *Engine) learn(parent context.Context, target llm.Target) (_ llm.ModelIn
 		entry = &l.catalogue.Entries[i]
 	}
 	info := e.describe(target.Model, probe.Resolve(in), entry)
-	info.Notes = append(info.Notes, notes...)
+	info.Notes = slices.Concat(e.elsewhere(l), info.Notes, notes)
 	if in.Adapter != e.preset.row().adapter {
 		info.Notes = append(info.Notes, fmt.Sprintf("%s says it is %s, so it is not asked as %s",
 			l.endpoint, l.kind, e.preset.Title()))
