@@ -197,7 +197,7 @@ func (a *app) connect(ctx context.Context) error {
 	}
 	for i := range configured {
 		if err := a.addConfigured(&configured[i], key); err != nil {
-			return err
+			return a.placed(err)
 		}
 	}
 	if len(configured) == 0 {
@@ -210,6 +210,18 @@ func (a *app) connect(ctx context.Context) error {
 	}
 	a.connected = len(a.engines) > 0
 	return nil
+}
+
+// placed is the mistake of an engine with its place in the configuration, and with
+// the others that are there; one of the flags has none.
+func (a *app) placed(err error) error {
+	if a.flags.url != "" || a.flags.preset != "" {
+		return err
+	}
+	if all := config.Check(a.config.Path, moreMistakes); all != nil {
+		return &statusError{status: exitUsage, err: all}
+	}
+	return err
 }
 
 // search looks for engines that are not known yet on their usual ports, without

@@ -43,6 +43,9 @@ func ways(err error) []string {
 	if busy, ok := errors.AsType[*session.InUseError](err); ok {
 		return []string{fmt.Sprintf("Process %d has the session open. Close it there, or start a new session.", busy.PID)}
 	}
+	if errors.Is(err, session.ErrNotFound) {
+		return []string{"drover sessions --all lists the sessions there are."}
+	}
 	e, ok := errors.AsType[*llm.Error](err)
 	switch {
 	case !ok:

@@ -136,9 +136,19 @@ func Load(path string) (*Config, error) {
 	case errors.Is(err, fs.ErrNotExist) && os.Getenv("DROVER_CONFIG") == "":
 		return &Config{}, nil
 	case err != nil:
-		return nil, &Error{Path: path, Problems: []Problem{{Message: plainPathError(err)}}}
+		return nil, unreadable(path, err)
 	}
 	return Parse(path, data)
+}
+
+// unreadable is the error of a file that cannot be read, or is not there although
+// it was named.
+func unreadable(path string, err error) *Error {
+	text := plainPathError(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		text += " (DROVER_CONFIG names this file)"
+	}
+	return &Error{Path: path, Problems: []Problem{{Message: text}}}
 }
 
 // readAtMost reads a file, and no further than the limit in bytes; more says that it

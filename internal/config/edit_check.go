@@ -30,7 +30,7 @@ func Check(path string, more func(*Config) []Mistake) error {
 	case errors.Is(err, fs.ErrNotExist) && os.Getenv("DROVER_CONFIG") == "":
 		return nil
 	case err != nil:
-		return &Error{Path: path, Problems: []Problem{{Message: plainPathError(err)}}}
+		return unreadable(path, err)
 	}
 	return checkText(path, data, more)
 }

@@ -109,8 +109,11 @@ type parser struct {
 func (p *parser) problem(key []string, format string, args ...any) {
 	pr := Problem{Message: strings.Join(key, ".") + ": " + fmt.Sprintf(format, args...)}
 	for _, k := range p.keys {
-		if slices.Equal(k.path, key) {
+		switch {
+		case slices.Equal(k.path, key):
 			pr.Line, pr.Column = k.line, k.column
+		case pr.Line == 0 && len(k.path) > len(key) && slices.Equal(k.path[:len(key)], key):
+			pr.Line, pr.Column = k.line, k.column // a table that only its keys name
 		}
 	}
 	p.err.Problems = append(p.err.Problems, pr)
@@ -280,19 +283,39 @@ func decodeErrorIn(data []byte, path string, err error) error {
 	return e
 }
 
-// typeNames are what people call the types of keys.
-var typeNames = strings.NewReplacer(
-	"[]string", "a list of texts in quotes", "string", "a text in quotes", "bool", "true or false", "int", "a whole number")
-
 // wrongType matches go-toml's words for a value of the wrong type.
-var wrongType = regexp.MustCompile(`cannot (?:decode|store) (?:TOML )?(\w+).* of type (\S+)$`)
+var wrongType = regexp.MustCompile(`cannot (?:decode|store) (?:TOML )?(\w+) .*?(\S+)$`)
+
+// typeName is what people call the type of a key, which is named as in Go.
+func typeName(name string) string {
+	switch name = strings.TrimLeft(name, "*"); {
+	case name == "[]string":
+		return "a list of texts in quotes"
+	case strings.HasPrefix(name, "[]"):
+		return "a list of tables"
+	case name == "string":
+		return "a text in quotes"
+	case name == "bool":
+		return "true or false"
+	case name == "int":
+		return "a whole number"
+	}
+	return "a table"
+}
 
 // plainDecodeError words an error of the TOML decoder without names of Go.
 func plainDecodeError(d *toml.DecodeError) string {
 	text := strings.TrimPrefix(d.Error(), "toml: ")
 	key := strings.Join(d.Key(), ".")
 	if m := wrongType.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("%s: want %s, not the %s that stands there", key, typeNames.Replace(m[2]), strings.ToLower(m[1]))
+		value := strings.ToLower(m[1])
+		switch value {
+		case "local", "datetime":
+			value = "date or time"
+		case "inline":
+			value = "table"
+		}
+		return fmt.Sprintf("%s: want %s, not the %s that stands there", key, typeName(m[2]), value)
 	}
 	if strings.Contains(text, "U+000A at start of value") {
 		return "there is no value behind ="
