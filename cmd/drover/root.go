@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +57,35 @@ and SGLang on their default ports. "drover demo" needs no engine at all.`,
 	root.PersistentFlags().StringVar(&a.flags.level, "log-level", "", "write diagnostics of `LEVEL` (debug, info, warn, error) and above")
 	root.AddCommand(newRun(a), newACP(a), newModels(a), newEngines(a), newProbe(a), newAuth(a), newConfig(a), newDoctor(a), newPlan(a), newSessions(a), newMemory(a), newDemo(a), newVersion(a))
 	root.CompletionOptions.HiddenDefaultCmd = true
+	strictDefaults(root)
 	return root
+}
+
+// strictDefaults makes mistakes of the commands that cobra adds, which answer them
+// with a help text and the status of success: a shell would run that text.
+func strictDefaults(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run = nil
+			c.RunE = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil || len(rest) > 0 {
+					return usageError("there is no command %q (see drover --help)", strings.Join(args, " "))
+				}
+				about.InitDefaultHelpFlag()
+				return about.Help()
+			}
+		case "completion":
+			c.Args = noArguments
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = noArguments
+			}
+		}
+	}
 }
 
 // listAlone is noArguments for a command that lists: the word "list", which people
