@@ -126,10 +126,11 @@ func Tools(plan *budget.Plan, policy *budget.Policy) string {
 // ToolSwitch reads what stands behind /tools: "on NAME" or "off NAME".
 func ToolSwitch(argument string) (name string, on bool, err error) {
 	how, name, _ := strings.Cut(argument, " ")
-	if how != "on" && how != "off" {
+	name = strings.TrimSpace(name)
+	if how != "on" && how != "off" || name == "" {
 		return "", false, fmt.Errorf("/tools %.100q: want /tools, /tools off NAME or /tools on NAME", argument)
 	}
-	return strings.TrimSpace(name), how == "on", nil
+	return name, how == "on", nil
 }
 
 // Notes is a table of the notes of a store, or the one of a title.

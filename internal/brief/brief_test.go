@@ -106,8 +106,10 @@ func TestTools(t *testing.T) {
 			t.Errorf("%q: %s, %v, %v", argument, name, on, err)
 		}
 	}
-	if _, _, err := ToolSwitch("grep"); err == nil || !strings.Contains(err.Error(), "/tools off NAME") {
-		t.Errorf("%v", err)
+	for _, argument := range []string{"grep", "off", "on "} {
+		if _, _, err := ToolSwitch(argument); err == nil || !strings.Contains(err.Error(), "/tools off NAME") {
+			t.Errorf("%q: %v", argument, err)
+		}
 	}
 }
 

@@ -126,9 +126,11 @@ func imageFile(pasted, dir string) (path string, ok bool) {
 	if text == "" || strings.Contains(text, "\n") || len(text) > maxPath {
 		return "", false
 	}
-	quoted := len(text) > 1 && (text[0] == '\'' || text[0] == '"') && text[len(text)-1] == text[0]
+	quoted := text[0] == '\'' || text[0] == '"'
 	if quoted {
-		text = text[1 : len(text)-1]
+		if text, ok = unquoted(text); !ok {
+			return "", false
+		}
 	}
 	if rest, isURL := strings.CutPrefix(text, "file://"); isURL {
 		rest, err := url.PathUnescape(strings.TrimPrefix(rest, "localhost"))
@@ -146,6 +148,33 @@ func imageFile(pasted, dir string) (path string, ok bool) {
 		text = filepath.Join(dir, text)
 	}
 	return text, true
+}
+
+// unquoted is one word that a terminal has quoted for a shell: 'it'\”s.png' is
+// it's.png. ok is false for several words and for what is not closed.
+func unquoted(word string) (text string, ok bool) {
+	if filepath.Separator != '/' { // where a backslash is none
+		end := len(word) - 1
+		return strings.Trim(word, word[:1]), end > 0 && word[end] == word[0]
+	}
+	var b strings.Builder
+	quote := byte(0)
+	for i := 0; i < len(word); i++ {
+		switch c := word[i]; {
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == quote:
+			quote = 0
+		case quote == 0 && c == ' ':
+			return "", false
+		case c == '\\' && i+1 < len(word) && (quote == 0 || quote == '"' && strings.IndexByte(`"\$`+"`", word[i+1]) >= 0):
+			i++
+			b.WriteByte(word[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), quote == 0
 }
 
 // unescaped is a word of the shell without its backslashes.

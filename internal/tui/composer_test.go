@@ -130,6 +130,29 @@ func TestMatchFiles(t *testing.T) {
 // onePixel is a GIF.
 const onePixel = "GIF89a\x01\x00\x01\x00\x00\x00\x00!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;"
 
+// TestImagePaths: a path means the same in each way in which terminals quote one.
+func TestImagePaths(t *testing.T) {
+	if filepath.Separator != '/' {
+		return // no shell's quoting
+	}
+	for pasted, want := range map[string]string{
+		`'/a/it'\''s it.png'`:     "/a/it's it.png",
+		`"/a/it's it.png"`:        "/a/it's it.png",
+		`/a/it\'s\ it.png`:        "/a/it's it.png",
+		`/a/it's it.png`:          "/a/it's it.png",
+		`'/a/back\slash.png'`:     `/a/back\slash.png`,
+		`"/a/b\c.png"`:            `/a/b\c.png`,
+		`"/a/\"quoted\".png"`:     `/a/"quoted".png`,
+		`'/a/one.png' '/a/b.png'`: "",
+		`'/a/one.png`:             "",
+		`'/a/one.txt'`:            "",
+	} {
+		if path, ok := imageFile(pasted, "/d"); path != want || ok != (want != "") {
+			t.Errorf("%s gives %q, %t", pasted, path, ok)
+		}
+	}
+}
+
 // TestImages: the path of an image that is pasted or dropped becomes an
 // attachment, and one of something else stays text.
 func TestImages(t *testing.T) {

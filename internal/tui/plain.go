@@ -353,7 +353,7 @@ func (p *plain) ask(ctx context.Context, q question) {
 	c.asking = true
 	switch {
 	case q.Action.Diff != nil:
-		p.say("%s", strings.TrimRight(q.Action.Diff.Unified(""), "\n"))
+		p.say("%s", strings.TrimRight(q.Action.Diff.Unified(strings.TrimPrefix(q.Action.Title, "/")), "\n"))
 	case q.Action.Access == tool.AccessExternal:
 		p.say("%s", q.Arguments)
 	case q.Action.Command != "":

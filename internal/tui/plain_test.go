@@ -67,7 +67,7 @@ func TestPlain(t *testing.T) {
 	c.type_(`write a \`)
 	c.type_("file")
 	question := c.until("Allow? ")
-	for _, want := range []string{"Tool write: a.txt", "Question: write wants to do this: a.txt", "+meadow", "y: allow once", "a: always allow in this session: edits"} {
+	for _, want := range []string{"Tool write: a.txt", "Question: write wants to do this: a.txt", "+++ b/a.txt\n", "+meadow", "y: allow once", "a: always allow in this session: edits"} {
 		if !strings.Contains(question, want) {
 			t.Errorf("the question lacks %q:\n%s", want, question)
 		}
