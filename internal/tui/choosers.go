@@ -128,7 +128,10 @@ func sessionRows(infos []session.Info, current string, now time.Time) []row {
 		if title == "" {
 			title = "(nothing said yet)"
 		}
-		facts := []string{ago(info.Updated, now), plural(info.Turns, "turn"), info.Target.String()}
+		facts := []string{ago(info.Updated, now), plural(info.Turns, "turn")}
+		if !info.Target.IsZero() {
+			facts = append(facts, info.Target.String())
+		}
 		if info.Problem != nil {
 			facts = append(facts, info.Problem.Error())
 		}
