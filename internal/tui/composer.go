@@ -41,23 +41,25 @@ func (c *composer) parts() []llm.Part {
 	return append(parts, llm.Text(strings.TrimSpace(c.text)))
 }
 
-// insert writes text at the cursor.
-func (c *composer) insert(text string) {
+// insert writes text at the cursor. lost is how many bytes of it had no room.
+func (c *composer) insert(text string) (lost int) {
 	text = strings.ToValidUTF8(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n"), "\uFFFD")
-	if room := maxPrompt - len(c.text); len(text) > room {
+	if room, all := maxPrompt-len(c.text), len(text); all > room {
 		text = text[:max(room, 0)]
 		for !utf8.ValidString(text) {
 			text = text[:len(text)-1]
 		}
+		lost = all - len(text)
 	}
 	c.text = c.text[:c.cursor] + text + c.text[c.cursor:]
 	c.cursor += len(text)
+	return lost
 }
 
-// set replaces everything that is written.
-func (c *composer) set(text string) {
+// set replaces everything that is written, as insert does.
+func (c *composer) set(text string) (lost int) {
 	c.text, c.cursor = "", 0
-	c.insert(text)
+	return c.insert(text)
 }
 
 // clear forgets what is written, and its images.

@@ -127,6 +127,23 @@ func TestMatchFiles(t *testing.T) {
 	}
 }
 
+// TestPasteTooLong: what a prompt has no room for is not left out in silence.
+func TestPasteTooLong(t *testing.T) {
+	drive(t, newOptions(t, t.TempDir(), scripted(32768)), func(d *driver) {
+		d.wait(100 * time.Millisecond)
+		c := &d.s.composer
+		if lost := c.insert(strings.Repeat("é", maxPrompt/2-1)); lost != 0 {
+			t.Errorf("%d bytes are lost of what fits", lost)
+		}
+		d.exec(d.s.paste("aéé")) // and is not drawn, which takes a while
+		if len(c.text) != maxPrompt-1 || !strings.HasSuffix(c.text, "éa") {
+			t.Errorf("the composer has %d bytes, the last are %q", len(c.text), c.text[len(c.text)-4:])
+		}
+		c.clear()
+		d.shows("A prompt holds 1 MiB: 4 bytes of the text are left out.")
+	})
+}
+
 // onePixel is a GIF.
 const onePixel = "GIF89a\x01\x00\x01\x00\x00\x00\x00!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01D\x00;"
 

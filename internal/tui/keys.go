@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -160,8 +161,16 @@ func (s *screen) paste(text string) tea.Cmd {
 			return s.readImage(path, text)
 		}
 	}
-	s.composer.insert(text)
+	s.written(s.composer.insert(text))
 	return s.afterTyping()
+}
+
+// written tells how much of a text the composer had no room for.
+func (s *screen) written(lost int) {
+	if lost > 0 {
+		s.say(noteWarning, fmt.Sprintf("A prompt holds %d MiB: %s bytes of the text are left out. A pipe into drover run may bring more.",
+			maxPrompt>>20, brief.Thousands(lost)))
+	}
 }
 
 // readImage reads an image; what is no image is written as it was pasted.

@@ -199,7 +199,7 @@ func (s *screen) update(msg tea.Msg) tea.Cmd {
 	case imageMsg:
 		s.attach(attached(msg))
 	case insertMsg:
-		s.composer.insert(string(msg))
+		s.written(s.composer.insert(string(msg)))
 	case filesMsg:
 		s.files = fileList(msg)
 		s.recomplete()
@@ -506,5 +506,5 @@ func (s *screen) takeBack() {
 	if s.composer.text == "" && len(text) > 0 {
 		text = text[:len(text)-1]
 	}
-	s.composer.set(text + s.composer.text)
+	s.written(s.composer.set(text + s.composer.text))
 }
