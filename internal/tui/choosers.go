@@ -19,7 +19,7 @@ import (
 
 // openChooser shows a list to choose from.
 func (s *screen) openChooser(kind chooserKind) tea.Cmd {
-	if s.bench == nil {
+	if a := s.asked(); s.bench == nil || a != nil && a.ready { // which would hide it
 		return nil
 	}
 	c := &chooser{kind: kind}

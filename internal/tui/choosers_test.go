@@ -27,3 +27,34 @@ func TestSessionRows(t *testing.T) {
 		t.Errorf("got:\n%s", text)
 	}
 }
+
+// TestNothingOpensBehindAQuestion: a key that a question does not know changes nothing
+// that it hides, so that one Ctrl-C, or one Esc, cancels.
+func TestNothingOpensBehindAQuestion(t *testing.T) {
+	for _, cancel := range []string{"ctrl+c", "esc"} {
+		for _, key := range []string{"ctrl+o", "ctrl+t", "ctrl+s", "ctrl+u", "ctrl+w", "alt+enter", "backspace"} {
+			p := scripted(32768, callOf("c1", "write", `{"path":"x.txt","content":"x"}`))
+			drive(t, newOptions(t, t.TempDir(), p), func(d *driver) {
+				d.wait(100 * time.Millisecond)
+				d.write("write it")
+				d.press("enter")
+				d.write("half a")
+				d.wait(time.Second)
+				d.wait(2 * longQuiet)
+				d.shows("allow once")
+				d.press(key)
+				d.wait(100 * time.Millisecond)
+				d.shows("allow once")
+				if d.s.chooser != nil || d.s.composer.text != "half a" || len(d.s.queued) > 0 {
+					t.Errorf("%s: behind the question stands %q, a list: %t", key, d.s.composer.text, d.s.chooser != nil)
+				}
+				d.press(cancel)
+				d.wait(100 * time.Millisecond)
+				d.hides("allow once")
+				if d.s.turn != nil {
+					t.Errorf("%s after %s does not cancel", cancel, key)
+				}
+			})
+		}
+	}
+}

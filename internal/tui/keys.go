@@ -19,8 +19,12 @@ func (s *screen) key(msg tea.KeyPressMsg) tea.Cmd {
 		return s.interrupt()
 	}
 	s.armed = false
-	if a := s.asked(); a != nil && a.ready && name != "esc" && s.answerKey(name, msg.Text) {
-		return nil
+	if a := s.asked(); a != nil && a.ready {
+		if name != "esc" && s.answerKey(name, msg.Text) {
+			return nil
+		}
+		cmd, _ := s.globalKey(name) // what the question hides takes no key
+		return cmd
 	}
 	if s.chooser != nil {
 		if cmd, done := s.chooserKey(name, msg.Text); done {
