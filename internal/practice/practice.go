@@ -191,8 +191,11 @@ func answer(w http.ResponseWriter, r *http.Request, req *request, tokens int) {
 
 func afterTool(result message) string {
 	text, _ := result.Content.(string)
-	lines := len(strings.Split(strings.TrimSpace(text), "\n"))
-	return fmt.Sprintf("The tool gave me %d lines, from your real folder. "+
+	lines := "1 line"
+	if n := strings.Count(strings.TrimSpace(text), "\n"); n > 0 {
+		lines = fmt.Sprintf("%d lines", n+1)
+	}
+	return fmt.Sprintf("The tool gave me %s, from your real folder. "+
 		"I am the practice engine, a script and no model, so that is all I can tell. "+
 		"What you saw was real: the probe, the plan, what was left out, the tool and the log.", lines)
 }
