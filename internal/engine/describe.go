@@ -107,7 +107,11 @@ func (e *Engine) gather(parent, ctx context.Context, l *listing, calls []probe.C
 		case a.status == http.StatusOK:
 			documents = append(documents, probe.Document{Endpoint: c.Endpoint, Body: a.body})
 		case e.adapterFor(l) != probe.Generic:
-			notes = append(notes, fmt.Sprintf("%s: answered %d", c.Endpoint, a.status))
+			note := fmt.Sprintf("%s: answered %d", c.Endpoint, a.status)
+			if failure := openai.DecodeError(a.status, a.header.Get, a.body); failure.Code == llm.CodeUnknownModel {
+				note += ": " + e.redact(failure.Message)
+			}
+			notes = append(notes, note)
 		}
 	}
 	return documents, notes

@@ -136,6 +136,15 @@ func TestWindowAfterTheFirstAnswer(t *testing.T) {
 	}
 }
 
+// An engine that says at once that it has no such model is quoted.
+func TestDescribeUnknownModel(t *testing.T) {
+	e, _ := start(t, &enginetest.Options{Preset: enginetest.Ollama}, Ollama, nil)
+	info, err := e.Describe(t.Context(), target("nope"))
+	if text := strings.Join(info.Notes, "\n"); err != nil || !strings.Contains(text, "POST /api/show: answered 404: ") || !strings.Contains(text, "not found") {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // A model that the engine does not list may be used all the same.
 func TestDescribeUnlistedModel(t *testing.T) {
 	e, _ := start(t, &enginetest.Options{Models: []enginetest.Model{{ID: "a", Window: 10}, {ID: "b", Window: 20}}}, Custom, nil)
