@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -172,20 +173,15 @@ func (a *app) examineEngines(f *findings, cfg *config.Config, rows []engineRow) 
 		f.add(area, wrong, wayToAnEngine, "none is configured, and none was found on this machine:\n  %s", tried)
 	}
 	for i := range rows {
-		if r := &rows[i]; r.name == cfg.Model.Provider && r.err == nil && !lists(&r.health, cfg.Model.Model) {
+		if r := &rows[i]; r.name == cfg.Model.Provider && r.err == nil && !lists(&r.health, cfg.Model) {
 			f.add(area, note, "drover models lists the models there are; drover engines use PROVIDER/MODEL chooses one.",
 				"%s does not list the model %s of the configuration; it is asked for all the same", r.name, cfg.Model.Model)
 		}
 	}
 }
 
-func lists(h *engine.Health, model string) bool {
-	for _, m := range h.Models {
-		if m.ID == model {
-			return true
-		}
-	}
-	return false
+func lists(h *engine.Health, t llm.Target) bool {
+	return slices.ContainsFunc(h.Models, func(m llm.ModelInfo) bool { return is(&m, t) })
 }
 
 // examineKeys says whether the keys can be had, and never what they are.

@@ -222,7 +222,7 @@ func (a *app) tellUnlisted(ctx context.Context, cfg *config.Config, t llm.Target
 		fmt.Fprintf(a.stderr, "drover: no engine %s runs on this machine now; drover engines discover shows what does\n", t.Provider)
 	case rows[i].err != nil:
 		fmt.Fprintf(a.stderr, "drover: %s could not be asked about it: %s\n", t.Provider, rows[i].state())
-	case !slices.ContainsFunc(rows[i].health.Models, func(m llm.ModelInfo) bool { return m.ID == t.Model }):
+	case !lists(&rows[i].health, t):
 		fmt.Fprintf(a.stderr, "drover: %s does not list this model; it is asked for all the same (drover models shows those it lists)\n", t.Provider)
 	}
 }

@@ -150,7 +150,7 @@ func printModels(w io.Writer, listings []catalog.Listing, standard llm.Target) e
 		for j := range listings[i].Models {
 			m := &listings[i].Models[j]
 			mark := ""
-			if m.Target() == standard {
+			if is(m, standard) {
 				mark = "*"
 			}
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", mark, printable(m.Target().String()), shortWindow(&m.Window),
@@ -159,6 +159,12 @@ func printModels(w io.Writer, listings []catalog.Listing, standard llm.Target) e
 		}
 	}
 	return tw.Flush()
+}
+
+// is reports whether a target is a model of a list: to Ollama no tag means latest.
+func is(m *llm.ModelInfo, t llm.Target) bool {
+	const latest = ":latest"
+	return m.Provider == t.Provider && strings.TrimSuffix(m.ID, latest) == strings.TrimSuffix(t.Model, latest)
 }
 
 func badges(m *llm.ModelInfo) string {
@@ -209,7 +215,7 @@ func printModelsJSON(w io.Writer, listings []catalog.Listing, standard llm.Targe
 			out[i].Error = newErrorJSON(l.Err)
 		}
 		for _, m := range l.Models {
-			j := modelJSON{ModelInfo: m, Default: m.Target() == standard}
+			j := modelJSON{ModelInfo: m, Default: is(&m, standard)}
 			for _, b := range picker.Badges(&m) {
 				j.Badges = append(j.Badges, string(b))
 			}
