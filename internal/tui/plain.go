@@ -249,8 +249,8 @@ func (p *plain) turn(parts []llm.Part) {
 				cancel()
 			}
 		case <-p.stops:
-			p.cancelling()
 			cancel()
+			p.cancelling()
 		}
 	}
 	// A title may still be written; the next turn ends that.
@@ -314,23 +314,34 @@ func (p *plain) end(end agent.End) {
 
 // cancelling says that the turn is cancelled. Lines that wait behind it are given up,
 // as a terminal does with what is typed before an interrupt: the rest of a text that
-// was pasted would become a turn for each of its lines.
+// was pasted would become a turn for each of its lines. The next interrupt ends that,
+// whatever still comes, and leaves.
 func (p *plain) cancelling() {
 	p.over = p.again() || p.over
 	p.say("\nCancelling.")
+	given := len(p.typed)
+	p.typed = nil
 	for more := true; more; {
 		select {
-		case line, ok := <-p.lines:
-			if more = ok; ok {
-				p.typed = append(p.typed, line)
+		case <-p.stops:
+			p.over, more = true, false
+			continue
+		case <-p.life.Done():
+			more = false
+			continue
+		default: // they go before lines, which may come without an end
+		}
+		select {
+		case _, more = <-p.lines:
+			if more {
+				given++
 			}
 		case <-time.After(pasteQuiet):
 			more = false
 		}
 	}
-	if n := len(p.typed); n > 0 {
-		p.say("Given up: %s typed meanwhile.", plural(n, "line"))
-		p.typed = nil
+	if given > 0 {
+		p.say("Given up: %s typed meanwhile.", plural(given, "line"))
 	}
 }
 
@@ -381,8 +392,8 @@ func (p *plain) ask(ctx context.Context, q question) {
 				}
 			}
 		case <-p.stops:
-			p.cancelling()
 			q.answer <- tool.Cancelled
+			p.cancelling()
 			return
 		case <-ctx.Done():
 			return

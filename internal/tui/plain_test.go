@@ -256,6 +256,39 @@ func TestPlainInterruptWhileLooking(t *testing.T) {
 	}
 }
 
+// TestPlainInterruptAmidLines: lines that do not stop, of a large text that is pasted
+// or a key that is held, neither keep a turn from its end nor a person from leaving.
+func TestPlainInterruptAmidLines(t *testing.T) {
+	p := scripted(32768, llmtest.Hang("tick"))
+	c := startPlain(t, p)
+	c.lines <- "go on"
+	c.until("tick")
+	left := make(chan struct{})
+	go func() {
+		for range 1 << 20 { // far more than are read until the second interrupt comes
+			select {
+			case c.lines <- "more":
+			case <-left:
+				return
+			}
+		}
+		t.Error("lines are read without an end")
+		close(c.lines)
+	}()
+	c.stops <- os.Interrupt
+	c.until("Cancelling.")
+	c.stops <- os.Interrupt
+	c.until("Cancelled.\n")
+	go func() { _, _ = io.Copy(io.Discard, c.out) }()
+	if err := <-c.done; err != nil {
+		t.Error(err)
+	}
+	close(left)
+	if err := c.desk.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPlainEnds: the end of the input leaves, and a question is then refused.
 func TestPlainEnds(t *testing.T) {
 	p := scripted(32768, callOf("1", "write", `{"path":"a.txt","content":"x"}`), llmtest.Say("well"))
