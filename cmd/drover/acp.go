@@ -67,9 +67,11 @@ func secretsOf(environ, given []string) []string {
 	return names
 }
 
-// ready connects, and says what was tried when there is no engine.
+// ready connects, and says what was tried when there is no engine. Who waits for it
+// goes on without when ctx ends; that does not end the wait for a key, behind which
+// the engines are there for whoever asks next.
 func (a *app) ready(ctx context.Context) error {
-	if err := a.connect(ctx); err != nil {
+	if err := a.connect(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if seen := a.discovery.Load(); seen != nil && len(a.registry.Providers()) == 0 {
