@@ -44,7 +44,8 @@ func (a *app) serveACP(ctx context.Context) error {
 	} else {
 		opts.Sessions = a.sessions()
 		opts.Target, opts.Effort, opts.Mode = s.target, s.effort, s.mode
-		opts.Agent = a.agentOptions(s)
+		// The editor's first message waits for this.
+		opts.Agent = a.agentOptions(s, keysWithin(ctx, keyringLimit))
 		opts.Terminals, opts.Secrets = a.config.EditorTerminal, secretsOf(config.Environment(), opts.Agent.Environ)
 	}
 	return acp.Serve(ctx, a.stdin, out, opts)
