@@ -44,7 +44,8 @@ func (a *app) serveACP(ctx context.Context) error {
 	} else {
 		opts.Sessions = a.sessions()
 		opts.Target, opts.Effort, opts.Mode = s.target, s.effort, s.mode
-		opts.Agent = a.agentOptions(s)
+		// The editor's first message waits for this.
+		opts.Agent = a.agentOptions(s, keysWithin(ctx, keyringLimit))
 		opts.Terminals, opts.Secrets = a.config.EditorTerminal, secretsOf(config.Environment(), opts.Agent.Environ)
 	}
 	return acp.Serve(ctx, a.stdin, out, opts)
@@ -67,9 +68,11 @@ func secretsOf(environ, given []string) []string {
 	return names
 }
 
-// ready connects, and says what was tried when there is no engine.
+// ready connects, and says what was tried when there is no engine. Who waits for it
+// goes on without when ctx ends; that does not end the wait for a key, behind which
+// the engines are there for whoever asks next.
 func (a *app) ready(ctx context.Context) error {
-	if err := a.connect(ctx); err != nil {
+	if err := a.connect(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
 	if seen := a.discovery.Load(); seen != nil && len(a.registry.Providers()) == 0 {

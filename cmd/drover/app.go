@@ -279,7 +279,7 @@ func (a *app) flagEngine() (config.Engine, error) {
 }
 
 // addConfigured adds an engine with its key.
-func (a *app) addConfigured(c *config.Engine, key keySource) error {
+func (a *app) addConfigured(c *config.Engine, key config.KeySource) error {
 	where := "engines." + c.Name
 	switch {
 	case a.flags.url != "":
@@ -363,15 +363,16 @@ func (a *app) sessions() *session.Store {
 	return session.NewStore(filepath.Join(a.dirs.State, "sessions"))
 }
 
-// agentOptions are what every session of the process has in common.
-func (a *app) agentOptions(s *settings) agent.Options {
+// agentOptions are what every session of the process has in common. key gives the
+// keys of MCP servers.
+func (a *app) agentOptions(s *settings, key config.KeySource) agent.Options {
 	o := agent.Options{
 		Sandbox: newSandbox(a.config), Children: a.children,
 		Environ: withoutVariables(config.Environment(), a.keyVariables()), Policy: s.policy, Logger: a.logger,
 		ScaleImages: !a.config.ImagesAsTheyAre, ModelTitles: a.config.ModelTitles, ToolsOff: a.config.ToolsOff, Instructions: a.config.Instructions, Memory: a.memory(),
 	}
 	o.SpillDir = a.outputs()
-	a.useServers(&o)
+	a.useServers(&o, key)
 	return o
 }
 

@@ -248,12 +248,11 @@ func keyReferences(cfg *config.Config) []keyReference {
 	return list
 }
 
-// keySource resolves a reference to a key, as [config.Credential] does.
-type keySource func(ref string) (string, error)
+func inKeyring(ref string) bool { return strings.HasPrefix(ref, "keyring:") }
 
 // keysWithin resolves each reference once, within a limit. After a keyring that did
 // not answer none is asked again.
-func keysWithin(ctx context.Context, limit time.Duration) keySource {
+func keysWithin(ctx context.Context, limit time.Duration) config.KeySource {
 	type answer struct {
 		key string
 		err error
@@ -264,12 +263,11 @@ func keysWithin(ctx context.Context, limit time.Duration) keySource {
 		if a, ok := got[ref]; ok {
 			return a.key, a.err
 		}
-		inKeyring := strings.HasPrefix(ref, "keyring:")
-		if inKeyring && locked != nil {
+		if inKeyring(ref) && locked != nil {
 			return "", locked
 		}
 		key, err := credential(ctx, ref, limit)
-		if inKeyring && errors.Is(err, errNoAnswer) {
+		if inKeyring(ref) && errors.Is(err, errNoAnswer) {
 			locked = err
 		}
 		got[ref] = answer{key, err}
@@ -281,7 +279,7 @@ func keysWithin(ctx context.Context, limit time.Duration) keySource {
 // be unlocked, and a file may be a pipe that nobody writes to.
 func credential(ctx context.Context, ref string, limit time.Duration) (string, error) {
 	key, err := within(ctx, limit, func() (string, error) { return config.Credential(ref) })
-	if errors.Is(err, errNoAnswer) && !strings.HasPrefix(ref, "keyring:") {
+	if errors.Is(err, errNoAnswer) && !inKeyring(ref) {
 		err = llm.Errorf(llm.CodeMissingCredential, "%s gave no key within %v", ref, limit)
 	}
 	return key, err

@@ -43,10 +43,11 @@ func TestListsDoNotWaitForKeys(t *testing.T) {
 	}
 }
 
-// Nor does it keep a conversation from beginning for ever: the wait has a limit, is
-// made once for a keyring, and ends with its context.
-func TestConnectDoesNotWaitForKeys(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "key")
+// configuredPipe configures two engines; the key of one is in a pipe that nobody
+// writes to.
+func configuredPipe(t *testing.T) (pipe string) {
+	t.Helper()
+	pipe = filepath.Join(t.TempDir(), "key")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +57,13 @@ func TestConnectDoesNotWaitForKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("DROVER_CONFIG", file)
+	return pipe
+}
+
+// Nor does it keep a conversation from beginning for ever: the wait has a limit, is
+// made once for a keyring, and ends with its context.
+func TestConnectDoesNotWaitForKeys(t *testing.T) {
+	pipe := configuredPipe(t)
 	a := &app{stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.DiscardHandler)}
 	defer a.close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -75,5 +83,26 @@ func TestConnectDoesNotWaitForKeys(t *testing.T) {
 	}
 	if _, err := key("file:" + pipe); llm.CodeOf(err) != llm.CodeMissingCredential {
 		t.Errorf("asked again: %v", err)
+	}
+}
+
+// An editor gets its answer in two seconds, whoever is typing the password of a
+// keyring: a key that comes later is not lost, nor are the engines without one.
+func TestKeysThatComeBehindAnEditorsAnswer(t *testing.T) {
+	pipe := configuredPipe(t)
+	a := &app{stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.DiscardHandler)}
+	defer a.close()
+	answered, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	ready := make(chan error, 1)
+	go func() { ready <- a.ready(answered) }()
+	if err := os.WriteFile(pipe, []byte("sesame"), 0); err != nil { // waits for who reads it
+		t.Fatal(err)
+	}
+	if err := <-ready; err != nil {
+		t.Error(err)
+	}
+	if n := len(a.registry.Providers()); n != 2 {
+		t.Errorf("%d engines are registered", n)
 	}
 }

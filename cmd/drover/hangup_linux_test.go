@@ -84,3 +84,44 @@ func TestClosedTerminal(t *testing.T) {
 		})
 	}
 }
+
+// TestNohup: who asks for it keeps the turn, whatever hangs up.
+func TestNohup(t *testing.T) {
+	answers := []enginetest.Answer{
+		{Calls: []enginetest.Call{shellCall("c1", "echo begun > noted; echo ended > noted")}}, {Text: "done"},
+	}
+	r := newRig(t, func(*rig, *enginetest.Chat) enginetest.Answer {
+		next := answers[0]
+		answers = answers[1:]
+		return next
+	})
+	noted := filepath.Join(r.dir, "noted")
+	if err := syscall.Mkfifo(noted, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := r.turn("", "wait for it")
+	cmd.Args = append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	fifo, err := os.OpenFile(noted, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- cmd.Wait()
+		fifo.Close() // nobody writes any more
+	}()
+	lines := bufio.NewReader(fifo)
+	for _, want := range []string{"begun\n", "ended\n"} {
+		if got, err := lines.ReadString('\n'); err != nil || got != want {
+			t.Errorf("%q, %v", got, err)
+		}
+		_ = cmd.Process.Signal(syscall.SIGHUP) // behind the last line it may be over
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

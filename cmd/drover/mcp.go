@@ -17,16 +17,16 @@ import (
 
 // mcpServers are the servers of the configuration that are not turned off. One
 // whose settings refer to what is not there is named in a notice and left out.
-func mcpServers(cfg *config.Config) (specs []tool.ServerSpec, notices []string) {
+func mcpServers(cfg *config.Config, key config.KeySource) (specs []tool.ServerSpec, notices []string) {
 	for i := range cfg.MCP {
 		s := &cfg.MCP[i]
 		if slices.Contains(cfg.ToolsOff, "mcp:"+s.Name) {
 			continue
 		}
-		env, err := s.Environ()
+		env, err := s.Environ(key)
 		var headers map[string]string
 		if err == nil {
-			headers, err = s.HTTPHeaders()
+			headers, err = s.HTTPHeaders(key)
 		}
 		if err != nil {
 			notices = append(notices, fmt.Sprintf("The MCP server %s is left out: %v.", s.Name, err))
@@ -41,8 +41,8 @@ func mcpServers(cfg *config.Config) (specs []tool.ServerSpec, notices []string) 
 
 // useServers gives sessions the servers of the configuration, and the means to
 // start those and an editor's.
-func (a *app) useServers(o *agent.Options) {
-	specs, notices := mcpServers(a.config)
+func (a *app) useServers(o *agent.Options, key config.KeySource) {
+	specs, notices := mcpServers(a.config, key)
 	o.Servers = specs
 	o.Connect = func(o *agent.Options) tool.Source {
 		return mcp.Connect(context.Background(), o.Servers, &mcp.Options{

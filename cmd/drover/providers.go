@@ -31,7 +31,7 @@ func (a *app) engineOnly() bool { return a.flags.url != "" || a.flags.preset != 
 // online makes the providers on the internet that this user has, unless they are
 // registered: DeepSeek where something says so, then those of [hosted]. The
 // catalogue is read only for [hosted].
-func (a *app) online(cfg *config.Config, key keySource) ([]online, error) {
+func (a *app) online(cfg *config.Config, key config.KeySource) ([]online, error) {
 	if a.engineOnly() || a.hasOnline {
 		return nil, nil
 	}
@@ -69,7 +69,7 @@ func (a *app) wantsDeepSeek(cfg *config.Config) bool {
 	return llm.CodeOf(err) != llm.CodeMissingCredential
 }
 
-func (a *app) deepSeek(cfg *config.Config, key keySource) (*hosted.Client, error) {
+func (a *app) deepSeek(cfg *config.Config, key config.KeySource) (*hosted.Client, error) {
 	opts := &hosted.Options{Proxy: http.ProxyFromEnvironment, Logger: a.logger}
 	ref := deepSeekKey
 	if c := cfg.DeepSeek; c != nil {
@@ -92,7 +92,7 @@ func (a *app) deepSeek(cfg *config.Config, key keySource) (*hosted.Client, error
 	return p, nil
 }
 
-func (a *app) hosted(cfg *config.Config, c *config.HostedProvider, key keySource) (*hosted.Provider, error) {
+func (a *app) hosted(cfg *config.Config, c *config.HostedProvider, key config.KeySource) (*hosted.Provider, error) {
 	e, ok := hosted.Find(c.ID)
 	if !ok {
 		return nil, &statusError{status: exitUsage, err: &config.Error{Path: cfg.Path, Problems: []config.Problem{{
@@ -148,6 +148,9 @@ func (a *app) register(p online) error {
 func (a *app) named(route string) error {
 	if route != hosted.DeepSeekRoute || a.engineOnly() {
 		return nil // at once, also while engines are looked for
+	}
+	if _, err := a.registry.Lookup(route); err == nil {
+		return nil // here, too
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -109,7 +109,7 @@ func (a *app) runWith(ctx context.Context, prompt string, o *runOptions, rep rep
 	}
 	sel := target.NewSelector(&a.registry, &a.targets, opened.effort)
 	sel.Select(ctx, opened.target)
-	opts := a.agentOptions(s)
+	opts := a.agentOptions(s, keysWithin(ctx, unlockLimit))
 	opts.Dir, opts.Gate = opened.dir, tool.NewGate(s.mode)
 	if opts.SpillDir != "" {
 		opts.SpillDir = filepath.Join(opts.SpillDir, opened.log.ID())

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/drover-dev/drover/internal/engine/enginetest"
-	"github.com/drover-dev/drover/internal/llm"
 )
 
 // TestEnginesStartedLater: a process that lives long finds what is started while it
@@ -85,12 +84,19 @@ func TestSearchesRememberLittle(t *testing.T) {
 // What a screen asks for while it draws is answered at once, also while engines are
 // looked for or a keyring waits to be unlocked.
 func TestScreensDoNotWaitForASearch(t *testing.T) {
+	t.Setenv("DROVER_CONFIG", os.DevNull)
 	a := &app{stdout: io.Discard, stderr: io.Discard, logger: slog.New(slog.DiscardHandler)}
 	defer a.close()
+	if err := a.provided("deepseek"); err != nil { // registers it
+		t.Fatal(err)
+	}
 	a.mu.Lock() // as a search does; a wait for it would never end
 	defer a.mu.Unlock()
-	if err := a.provided("workshop"); llm.CodeOf(err) != llm.CodeNoModel {
+	if err := a.provided("deepseek"); err != nil {
 		t.Error(err)
+	}
+	if err := a.provided("workshop"); err == nil {
+		t.Error("it has a provider")
 	}
 	if err := a.noModel(nil); err == nil {
 		t.Error("there is a model")

@@ -64,7 +64,7 @@ func (a *app) ui(ctx context.Context, o *uiOptions) error {
 		In: a.stdin, Out: a.stdout, Environ: config.Environment(),
 		Registry: &a.registry, Targets: &a.targets,
 		Connect: a.connect, NoModel: a.noModel, Provided: a.provided,
-		Sessions: a.sessions(), Resume: o.resume, Mode: s.mode, Agent: a.agentOptions(s), Explain: explain,
+		Sessions: a.sessions(), Resume: o.resume, Mode: s.mode, Agent: a.agentOptions(s, keysWithin(ctx, unlockLimit)), Explain: explain,
 	}
 	opts.Open = func(id string) (*tui.Session, error) { return a.openForUI(s, opts, id) }
 	show := tui.Run

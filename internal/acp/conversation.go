@@ -33,6 +33,7 @@ type conversation struct {
 	turning bool      // a goroutine works the queue off
 	idle    chan struct{}
 	closing bool // takes no messages any more
+	leaving bool // abandon is in the mailbox
 	lastID  int  // of messages
 
 	// open is what the session works with, nil before it is opened and after.
@@ -183,9 +184,17 @@ func (c *conversation) abandon() {
 	defer c.mu.Unlock()
 	switch {
 	case c.closing: // whoever closes it does the rest
+	case c.open != nil, c.leaving:
 	case len(c.jobs) > 0:
-		c.postLocked(c.abandon)
-	case c.open == nil:
+		// Once, however many attempts fail: two would wait for each other.
+		c.leaving = true
+		c.postLocked(func() {
+			c.mu.Lock()
+			c.leaving = false
+			c.mu.Unlock()
+			c.abandon()
+		})
+	default:
 		c.closing = true
 		c.srv.forgetLocked(c)
 		// done tells a session that waits for the id to go on.

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -272,15 +273,18 @@ func (s *Server) readCatalogue(ctx context.Context) catalogue {
 	return c
 }
 
+// errNotReady is told where there is no model yet.
+var errNotReady = fmt.Errorf("looking for engines takes longer than %v: a keyring may be waiting to be unlocked", readyTimeout)
+
 func (s *Server) makeReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTimeout, errNotReady)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
 		s.ready.Lock()
 		defer s.ready.Unlock()
-		if err := ctx.Err(); err != nil {
-			done <- err
+		if ctx.Err() != nil {
+			done <- context.Cause(ctx)
 			return
 		}
 		done <- s.opts.Ready(ctx)
@@ -289,7 +293,7 @@ func (s *Server) makeReady(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 

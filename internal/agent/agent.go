@@ -117,7 +117,9 @@ type Agent struct {
 	counted   counted // for the last request
 	toldModel llm.Snapshot
 	told      map[string]bool // notices that are given once
-	toolsTold map[llm.Target]string
+	// seenImages are the images that models have answered for, of the turns alone.
+	seenImages map[seenImage]bool
+	toolsTold  map[llm.Target]string
 }
 
 // seenLimit is a window that an engine named when it refused a request, and the

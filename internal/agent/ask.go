@@ -275,6 +275,7 @@ func (t *turn) answered(ctx context.Context, snap llm.Snapshot, plan *budget.Pla
 	if err := t.logAnswer(&snap, ans, false); err != nil {
 		return err
 	}
+	t.sawImages(&plan.Request)
 	t.confirm(ctx, &snap)
 	t.emit(Usage{Target: snap.Target, Usage: *ans.usage, Estimate: plan.Report.EstimatedAfter, Window: snap.Window})
 	t.noteCut(&snap, plan, ans.usage)

@@ -47,15 +47,20 @@ func (a *Agent) scaled(parts []llm.Part) (_ []llm.Part, notes []string) {
 }
 
 // refuseDamaged looks for damaged images in a request that failed, and has them left
-// out from now on. The engine has the first word: it may read what we cannot.
-// Ollama's runner ends at such an image, llama.cpp answers 400.
-func (t *turn) refuseDamaged(snap *llm.Snapshot, plan *budget.Plan, e *llm.Error) (found bool) {
-	if e.Code != llm.CodeInvalidRequest && e.Code != llm.CodeServer || e.Loading {
+// out from now on. The engine has the first word: it may read what we cannot, and
+// what it has answered to once is not to blame. Ollama's runner ends at such an
+// image with status 500, llama.cpp answers 400; other failures of a server are most
+// often those of a proxy or of too many requests, and have their retries first.
+func (t *turn) refuseDamaged(snap *llm.Snapshot, plan *budget.Plan, e *llm.Error, r *retries) (found bool) {
+	switch {
+	case e.Code == llm.CodeServer && e.Status > 500 && r.failures < maxRetries, e.Loading:
+		return false
+	case e.Code != llm.CodeInvalidRequest && e.Code != llm.CodeServer:
 		return false
 	}
 	for i := range plan.Request.Messages {
 		for _, img := range plan.Request.Messages[i].Images() {
-			if snap.Refusals.Image(img) {
+			if snap.Refusals.Image(img) || t.seenImages[seenImage{snap.Target, img.SHA256}] {
 				continue
 			}
 			bad := img.Check()
@@ -68,6 +73,27 @@ func (t *turn) refuseDamaged(snap *llm.Snapshot, plan *budget.Plan, e *llm.Error
 		}
 	}
 	return found
+}
+
+// seenImage is an image in a request that a model has answered.
+type seenImage struct {
+	target llm.Target
+	sha256 string
+}
+
+// sawImages takes note of the images of a request that was answered.
+func (t *turn) sawImages(req *llm.Request) {
+	for i := range req.Messages {
+		for _, img := range req.Messages[i].Images() {
+			if req.Snapshot.Refusals.Image(img) {
+				continue // not sent
+			}
+			if t.seenImages == nil {
+				t.seenImages = make(map[seenImage]bool)
+			}
+			t.seenImages[seenImage{req.Snapshot.Target, img.SHA256}] = true
+		}
+	}
 }
 
 // format names the format of an image.

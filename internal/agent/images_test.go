@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/drover-dev/drover/internal/agent"
 	"github.com/drover-dev/drover/internal/llm"
@@ -118,5 +119,57 @@ func TestLargeImagesAreSentSmaller(t *testing.T) {
 			t.Errorf("scale %v: %d images in the session", scale, attached)
 		}
 		f.check()
+	}
+}
+
+// An image that cannot be unpacked is blamed for a failure only where it can be the
+// reason: not where the model has answered to it, and not at once where a proxy or
+// too many requests are.
+func TestDamagedImageIsNotBlamedForEverything(t *testing.T) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 64, 64))); err != nil {
+		t.Fatal(err)
+	}
+	torn, err := llm.NewImage("torn.png", b.Bytes()[:b.Len()/2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	failure := func(status int) llmtest.Answer {
+		return llmtest.Fail(&llm.Error{Code: llm.CodeServer, Message: "it failed", Status: status})
+	}
+	busy := failure(503)
+	for name, c := range map[string]struct {
+		first, second []llmtest.Answer // of two turns
+		leftOut       bool
+	}{
+		"the model has answered to it": {[]llmtest.Answer{llmtest.Say("a sheep")}, []llmtest.Answer{failure(500), llmtest.Say("ok")}, false},
+		"an overload":                  {[]llmtest.Answer{busy, busy, llmtest.Say("a sheep")}, []llmtest.Answer{busy, llmtest.Say("ok")}, false},
+		"a proxy with an engine that ends": {
+			[]llmtest.Answer{busy, busy, busy, busy, busy, busy, llmtest.Say("what image?")}, []llmtest.Answer{llmtest.Say("ok")}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &llmtest.Provider{Facts: window(32768), Script: append(c.first, c.second...)}
+				f := newFixture(t, p, nil, agent.Options{})
+				told := ""
+				for _, parts := range [][]llm.Part{{torn, llm.Text("what is it?")}, {llm.Text("and now?")}} {
+					for ev := range f.agent.Turn(t.Context(), parts) {
+						switch ev := ev.(type) {
+						case agent.Notice:
+							told += ev.Text
+						case agent.End:
+							if ev.Reason != agent.EndCompleted {
+								t.Errorf("%+v", ev)
+							}
+						}
+					}
+				}
+				if got := strings.Contains(told, "left out from now on"); got != c.leftOut {
+					t.Errorf("left out: %v, told %q", got, told)
+				}
+				f.check()
+			})
+		})
 	}
 }

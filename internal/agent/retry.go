@@ -45,7 +45,7 @@ func (t *turn) recover(ctx context.Context, snap *llm.Snapshot, plan *budget.Pla
 		return false, err
 	}
 	switch {
-	case t.refuseDamaged(snap, plan, e):
+	case t.refuseDamaged(snap, plan, e, r):
 		return true, nil
 	case e.Permanent:
 		return false, err

@@ -12,6 +12,10 @@ import (
 // maxKeyBytes bounds a key. Real ones are under 1 KiB.
 const maxKeyBytes = 16 << 10
 
+// KeySource resolves a reference to a key: [Credential], or what asks it within a
+// limit.
+type KeySource func(ref string) (string, error)
+
 // Credential resolves a reference to a key: env:NAME, file:PATH, or keyring:NAME
 // for a key of [Keys]. White space around the key is taken off. The error is a
 // MISSING_CREDENTIAL or INVALID_CREDENTIAL that names the reference and never

@@ -120,10 +120,10 @@ func isNear(host string) bool {
 // Environ is the environment of the server, NAME=value, sorted. A value
 // env:NAME or keyring:NAME is replaced by what it refers to. The error names the
 // reference.
-func (s *MCPServer) Environ() ([]string, error) {
+func (s *MCPServer) Environ(key KeySource) ([]string, error) {
 	var env []string
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-		value, err := mcpValue(s.Env[name])
+		value, err := mcpValue(s.Env[name], key)
 		if err != nil {
 			return nil, fmt.Errorf("env.%s: %w", name, err)
 		}
@@ -134,14 +134,14 @@ func (s *MCPServer) Environ() ([]string, error) {
 
 // HTTPHeaders are the headers with their references replaced; a reference may
 // stand behind a word, as in "Bearer env:NAME".
-func (s *MCPServer) HTTPHeaders() (map[string]string, error) {
+func (s *MCPServer) HTTPHeaders(key KeySource) (map[string]string, error) {
 	headers := make(map[string]string, len(s.Headers))
 	for name, value := range s.Headers {
 		scheme, ref := "", value
 		if i := strings.LastIndexByte(value, ' '); i >= 0 {
 			scheme, ref = value[:i+1], value[i+1:]
 		}
-		resolved, err := mcpValue(ref)
+		resolved, err := mcpValue(ref, key)
 		if err != nil {
 			return nil, fmt.Errorf("headers.%s: %w", name, err)
 		}
@@ -151,7 +151,7 @@ func (s *MCPServer) HTTPHeaders() (map[string]string, error) {
 }
 
 // mcpValue replaces a reference. Everything else is a value.
-func mcpValue(s string) (string, error) {
+func mcpValue(s string, key KeySource) (string, error) {
 	kind, name, ok := strings.Cut(s, ":")
 	switch {
 	case ok && kind == "env" && name != "":
@@ -161,7 +161,7 @@ func mcpValue(s string) (string, error) {
 		}
 		return strings.TrimSpace(value), nil
 	case ok && kind == "keyring" && name != "":
-		return Credential(s)
+		return key(s)
 	}
 	return s, nil
 }

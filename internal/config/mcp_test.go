@@ -34,14 +34,14 @@ headers = { Authorization = "Bearer env:TEST_MCP_TOKEN" }
 	if !reflect.DeepEqual(c.MCP, want) {
 		t.Fatalf("%+v", c.MCP)
 	}
-	if _, err := c.MCP[0].Environ(); err == nil || !strings.Contains(err.Error(), "env.TOKEN: the environment variable TEST_MCP_TOKEN is not set") {
+	if _, err := c.MCP[0].Environ(Credential); err == nil || !strings.Contains(err.Error(), "env.TOKEN: the environment variable TEST_MCP_TOKEN is not set") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("TEST_MCP_TOKEN", "s3cret")
-	if env, err := c.MCP[0].Environ(); err != nil || !slices.Equal(env, []string{"PLAIN=file:stays", "TOKEN=s3cret"}) {
+	if env, err := c.MCP[0].Environ(Credential); err != nil || !slices.Equal(env, []string{"PLAIN=file:stays", "TOKEN=s3cret"}) {
 		t.Errorf("%q, %v", env, err)
 	}
-	if h, err := c.MCP[1].HTTPHeaders(); err != nil || h["Authorization"] != "Bearer s3cret" {
+	if h, err := c.MCP[1].HTTPHeaders(Credential); err != nil || h["Authorization"] != "Bearer s3cret" {
 		t.Errorf("%q, %v", h, err)
 	}
 	if refs := c.KeyReferences(); !slices.Contains(refs, "env:TEST_MCP_TOKEN") {

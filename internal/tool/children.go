@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/exec"
 	"sync"
+	"time"
 )
 
 // Children are the programs that a process has started and has to take along
@@ -77,17 +78,33 @@ func (c *Children) Forget(cmd *exec.Cmd) {
 	delete(c.running, cmd)
 }
 
+// killLimit bounds [Children.Kill], so that a process can always be ended: a program
+// on a file system that hangs may be starting, which keeps the lock.
+const killLimit = 5 * time.Second
+
 // Kill ends whatever still runs, with the groups, and has nothing started any
 // more. It does not wait until all is gone: that needs no help.
-func (c *Children) Kill() {
+func (c *Children) Kill() { c.killWithin(killLimit) }
+
+func (c *Children) killWithin(limit time.Duration) {
 	if c == nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.killed = true
-	for cmd := range c.running {
-		killGroup(cmd)
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.killed = true
+		for cmd := range c.running {
+			killGroup(cmd)
+		}
+		clear(c.running)
+	}()
+	patience := time.NewTimer(limit)
+	defer patience.Stop()
+	select {
+	case <-killed:
+	case <-patience.C:
 	}
-	clear(c.running)
 }

@@ -53,3 +53,15 @@ func TestNoChildren(t *testing.T) {
 		t.Errorf("%v %v", err, none.Ending())
 	}
 }
+
+// What is being started, and hangs there, does not keep the process from its end.
+func TestChildrenKillIsBounded(t *testing.T) {
+	children := NewChildren()
+	children.mu.Lock() // as a program does that is being started
+	children.killWithin(time.Millisecond)
+	children.mu.Unlock()
+	children.Kill()
+	if err := children.Start(exec.Command("true")); !errors.Is(err, errKilled) {
+		t.Error(err)
+	}
+}
