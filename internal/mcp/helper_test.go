@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -209,6 +210,7 @@ func connect(t *testing.T, opts *mcp.Options, specs ...tool.ServerSpec) *mcp.Hub
 		opts = new(mcp.Options)
 	}
 	opts.Dir = t.TempDir()
+	opts.StartTimeout = cmp.Or(opts.StartTimeout, time.Minute) // a busy machine starts them slowly
 	opts.Environ = append(opts.Environ, os.Environ()...)
 	h := mcp.Connect(t.Context(), specs, opts)
 	t.Cleanup(func() { _ = h.Close() })
