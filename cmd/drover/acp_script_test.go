@@ -9,32 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/tools/txtar"
 
 	"github.com/drover-dev/drover/internal/acp/acptest"
 	"github.com/drover-dev/drover/internal/engine/enginetest"
 )
-
-// leaveLimit is in what time drover must have ended when its input has; see inTime.
-const leaveLimit = time.Second
-
-// inTime has drover leave, and measures how long it takes. A starved machine may be
-// late once, so that the quickest of three counts.
-func inTime(t *testing.T, leave func() time.Duration) {
-	t.Helper()
-	var took []time.Duration
-	for len(took) < 3 && (len(took) == 0 || slices.Min(took) > leaveLimit) {
-		took = append(took, leave())
-	}
-	if slices.Min(took) > leaveLimit {
-		t.Errorf("drover ends %v after its input", took)
-	}
-}
 
 // TestACP plays the conversations of testdata/acp/*.txtar over the binary.
 //
