@@ -51,7 +51,6 @@ func TestClosedTerminal(t *testing.T) {
 				t.Fatal(err)
 			}
 			pid = strings.TrimSpace(pid)
-			defer endProcess(t, pid)
 			// The shell that it was started from hangs up, and then the system.
 			if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
@@ -64,9 +63,7 @@ func TestClosedTerminal(t *testing.T) {
 			if code := s.cmd.ProcessState.ExitCode(); code != exitCancelled && code != exitFailed {
 				t.Errorf("it ended as %v", s.cmd.ProcessState)
 			}
-			if stillRuns(pid) {
-				t.Error("the command was left behind")
-			}
+			untilGone(t, []string{pid})
 			<-drained
 			store := session.NewStore(filepath.Join(home, ".local", "state", "drover", "sessions"))
 			infos, err := store.List(nil)

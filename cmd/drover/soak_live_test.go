@@ -38,6 +38,8 @@ const (
 	// soakPatience bounds the answer to anything: the engines have 50 sessions to
 	// serve and two cores.
 	soakPatience = 5 * time.Minute
+	// soakRest is how long a process has to come to rest when all is over.
+	soakRest = 20 * time.Second
 	// moreFDs and moreGoroutines is what an idle process may have beyond one that
 	// has done next to nothing: connections that are kept for the next request.
 	moreFDs, moreGoroutines = 8, 24
@@ -49,9 +51,11 @@ const (
 // TestSoak runs many sessions over one process against two engines, with random
 // switches of models and random cancels. See scripts/acpsoak.
 //
-// Each prompt holds the tag of its session. A request must hold the tags of one
-// session alone, be for a model that this session has selected, name that model
-// and its provider in the system text, and arrive at that provider. Afterwards,
+// Each prompt holds the tag of its session and its number. A request must hold the
+// tags of one session alone, be for a model that this session had selected in the
+// turn of its newest prompt, name that model and its provider in the system text,
+// and arrive at that provider: that of a turn that was cancelled may be read late.
+// Afterwards,
 // with all sessions closed, nothing may be left: goroutines, file descriptors,
 // child processes.
 func TestSoak(t *testing.T) {
@@ -70,7 +74,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	t.Logf("DROVER_SEED=%d", seed)
-	h := &soak{t: t, seed: seed, binary: os.Getenv("DROVER_BINARY"), used: make(map[string]map[string]bool)}
+	h := &soak{t: t, seed: seed, binary: os.Getenv("DROVER_BINARY")}
 	if h.binary == "" {
 		h.binary = filepath.Join(t.TempDir(), "drover")
 		if out, err := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", h.binary, ".").CombinedOutput(); err != nil {
@@ -81,8 +85,8 @@ func TestSoak(t *testing.T) {
 
 	// A process in which every session has had one turn is what the other is
 	// compared with.
-	short := h.run(0)
-	long := h.run(limit)
+	short := h.run(0, 0)
+	long := h.run(limit, short.fds+moreFDs)
 	t.Logf("before: %s", &short)
 	t.Logf("after %v: %s", limit, &long)
 	t.Logf("%d turns ended, %d were cancelled (%d in one write with their prompt), %d switches (%d in the middle of a turn), %d sessions, %d requests",
@@ -118,7 +122,7 @@ type soak struct {
 	config string
 
 	mu       sync.Mutex
-	used     map[string]map[string]bool // by tag: the targets that a request may have
+	used     map[string]map[string]bool // by prompt: the targets that a request may have
 	requests int
 	figures  soakFigures
 }
@@ -171,7 +175,8 @@ func (h *soak) start(llama, ollama string) {
 	}
 }
 
-var soakTag = regexp.MustCompile(`sheep-\d+-`)
+// soakTag is in every prompt: the tag of its session, and which one it is.
+var soakTag = regexp.MustCompile(`(sheep-\d+-)\d+`)
 
 // check looks at a request that a provider got.
 func (h *soak) check(provider string, body []byte) {
@@ -186,11 +191,11 @@ func (h *soak) check(provider string, body []byte) {
 		h.t.Errorf("%s: %v: %.500s", provider, err, body)
 		return
 	}
-	tags := make(map[string]bool)
+	tags, newest := make(map[string]bool), ""
 	for _, m := range chat.Messages {
 		if m.Role == "user" {
-			for _, tag := range soakTag.FindAllString(fmt.Sprint(m.Content), -1) {
-				tags[tag] = true
+			for _, found := range soakTag.FindAllStringSubmatch(fmt.Sprint(m.Content), -1) {
+				tags[found[1]], newest = true, found[0]
 			}
 		}
 	}
@@ -199,21 +204,16 @@ func (h *soak) check(provider string, body []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.requests++
-	for tag := range tags {
-		if len(tags) != 1 || !h.used[tag][target] || !strings.Contains(system, "the model "+chat.Model+" of "+provider+".") {
-			h.t.Errorf("a request of %v to %s, which has selected %v; system text %.300q", tags, target, h.used[tag], system)
-		}
-	}
-	if len(tags) == 0 {
-		h.t.Errorf("a request of nobody to %s", target)
+	if len(tags) != 1 || !h.used[newest][target] || !strings.Contains(system, "the model "+chat.Model+" of "+provider+".") {
+		h.t.Errorf("a request of %v to %s; %q may ask %v; system text %.300q", tags, target, newest, h.used[newest], system)
 	}
 }
 
-// run runs a process for a time and looks at what is left. With no time each
-// session has one turn.
-func (h *soak) run(limit time.Duration) soakFigures {
+// run runs a process for a time and looks at what is left, which it expects to come
+// down to so many file descriptors. With no time each session has one turn.
+func (h *soak) run(limit time.Duration, fds int) soakFigures {
 	h.t.Helper()
-	h.figures, h.requests = soakFigures{}, 0
+	h.figures, h.requests, h.used = soakFigures{}, 0, make(map[string]map[string]bool)
 	c := h.connect()
 	deadline := time.Now().Add(limit)
 	var wg sync.WaitGroup
@@ -244,7 +244,7 @@ func (h *soak) run(limit time.Duration) soakFigures {
 			running = false
 		}
 	}
-	c.settle()
+	c.settle(fds)
 	h.figures.memory = append(h.figures.memory, c.resident())
 	h.figures.requests = h.requests
 	h.figures.fds, h.figures.children = c.descriptors(), c.children()
@@ -401,13 +401,14 @@ func (c *soakClient) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), name)
 }
 
-// settle waits until no child is left, as long as that may take.
-func (c *soakClient) settle() {
-	deadline := time.NewTimer(5 * time.Second)
+// settle waits until no child and so many descriptors are left, as long as that may
+// take: what was cancelled at the very end takes a moment to be gone.
+func (c *soakClient) settle(fds int) {
+	deadline := time.NewTimer(soakRest)
 	defer deadline.Stop()
 	poll := time.NewTicker(50 * time.Millisecond)
 	defer poll.Stop()
-	for c.children() > 0 {
+	for c.children() > 0 || fds > 0 && c.descriptors() > fds {
 		select {
 		case <-poll.C:
 		case <-deadline.C:
@@ -464,6 +465,7 @@ type soakSession struct {
 	tag   string
 	turns int
 	id    string
+	said  string // the tag and number of the newest prompt
 
 	// Guarded by the client.
 	busy    bool   // a prompt has no answer
@@ -480,7 +482,6 @@ func (s *soakSession) live(deadline time.Time) {
 		SessionID     string
 		ConfigOptions []soakOption
 	}
-	s.allow(soakTargets[0])
 	if !s.c.call("session/new", map[string]any{"cwd": s.c.dir, "mcpServers": []any{}}, &opened) {
 		return
 	}
@@ -519,26 +520,21 @@ func (s *soakSession) params(more map[string]any) map[string]any {
 	return p
 }
 
-// allow notes that the session may use a target from now on.
+// allow notes that the newest prompt may ask a target from now on.
 func (s *soakSession) allow(t [2]string) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
-	if s.h.used[s.tag] == nil {
-		s.h.used[s.tag] = make(map[string]bool)
+	if s.h.used[s.said] == nil {
+		s.h.used[s.said] = make(map[string]bool)
 	}
-	s.h.used[s.tag][t[0]+"/"+t[1]] = true
-}
-
-// only forgets the targets but one: no turn runs.
-func (s *soakSession) only(t [2]string) {
-	s.h.mu.Lock()
-	defer s.h.mu.Unlock()
-	s.h.used[s.tag] = map[string]bool{t[0] + "/" + t[1]: true}
+	s.h.used[s.said][t[0]+"/"+t[1]] = true
 }
 
 func (s *soakSession) switchModel(inTurn bool) {
 	t := soakTargets[s.rng.IntN(len(soakTargets))]
-	s.allow(t)
+	if inTurn {
+		s.allow(t)
+	}
 	value, _ := json.Marshal(t)
 	var state struct{ ConfigOptions []soakOption }
 	if !s.c.call("session/set_config_option", s.params(map[string]any{"configId": "model", "value": string(value)}), &state) {
@@ -547,8 +543,6 @@ func (s *soakSession) switchModel(inTurn bool) {
 	s.h.count(&s.h.figures.switches)
 	if inTurn {
 		s.h.count(&s.h.figures.midTurn)
-	} else {
-		s.only(t)
 	}
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
@@ -595,7 +589,8 @@ func (s *soakSession) turn(n int, deadline time.Time) bool {
 	if s.turns == 1 {
 		cancel = 0
 	}
-	params := s.params(map[string]any{"prompt": []any{map[string]any{"type": "text", "text": fmt.Sprintf("%s %s%d", marker, s.tag, n)}}})
+	s.said = fmt.Sprint(s.tag, n)
+	params := s.params(map[string]any{"prompt": []any{map[string]any{"type": "text", "text": marker + " " + s.said}}})
 	note, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "method": "session/cancel", "params": s.params(nil)})
 	behind := ""
 	if cancel == 1 {
@@ -603,9 +598,12 @@ func (s *soakSession) turn(n int, deadline time.Time) bool {
 		s.h.count(&s.h.figures.atOnce)
 	}
 	first := make(chan struct{})
+	var selected [2]string
 	s.c.mu.Lock()
 	s.busy, s.first = true, first
+	_ = json.Unmarshal([]byte(s.current), &selected)
 	s.c.mu.Unlock()
+	s.allow(selected)
 	answer := s.c.begin("session/prompt", params, behind)
 	if cancel == 2 {
 		s.hold(first)
@@ -624,10 +622,7 @@ func (s *soakSession) turn(n int, deadline time.Time) bool {
 	ok := s.c.await("session/prompt", answer, &result)
 	s.c.mu.Lock()
 	s.busy, s.first = false, nil
-	var now [2]string
-	_ = json.Unmarshal([]byte(s.current), &now)
 	s.c.mu.Unlock()
-	s.only(now) // the turn is over
 	switch {
 	case !ok:
 		return false

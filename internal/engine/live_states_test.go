@@ -6,10 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"net"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -136,48 +133,31 @@ func TestLiveLlamaCppRouterStatus(t *testing.T) {
 // An engine that loads its model is found, is called that, and is well once the
 // model is there.
 func TestLiveLlamaCppLoading(t *testing.T) {
-	livetest.Llama(t, "vocab").Stop() // it is installed, and its file is in memory
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	_, port, _ := net.SplitHostPort(address)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(livetest.Dir(), "llama.cpp", "lib", "llama-server"),
-		"--host", "127.0.0.1", "--port", port, "--offline", "--threads", "1", "--model", filepath.Join(livetest.Models(), "vocab.gguf"))
-	cmd.Env = []string{"HOME=" + t.TempDir()}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()
+	untilLoading(t, func(e *Engine, ended <-chan struct{}) (loading int) {
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(time.Minute); ; {
+			h := e.Health(t.Context())
+			if h.Err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(h.Err)
+			}
+			if !h.Err.Unreached {
+				loading++
+				checkError(t, h.Err, llm.CodeServer, "503: still loading the model")
+				if !h.Err.Loading || h.Kind != "llamacpp" {
+					t.Errorf("%+v", h)
+				}
+			}
+			select {
+			case <-tick.C:
+			case <-ended:
+				return 0
+			}
+		}
+		checkWindow(t, describe(t, e, firstModel(t, e).ID).Window, firstModel(t, e).Window.Tokens, llm.Effective)
+		return loading
 	})
-	e := live(t, "http://"+address, LlamaCpp, nil)
-	loading := 0
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
-		h := e.Health(t.Context())
-		if h.Err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(h.Err)
-		}
-		if h.Err.Unreached {
-			continue
-		}
-		loading++
-		checkError(t, h.Err, llm.CodeServer, "503: still loading the model")
-		if !h.Err.Loading || h.Kind != "llamacpp" {
-			t.Errorf("%+v", h)
-		}
-	}
-	if loading == 0 {
-		t.Error("it was never seen loading")
-	}
-	t.Logf("%d times loading", loading)
-	checkWindow(t, describe(t, e, firstModel(t, e).ID).Window, firstModel(t, e).Window.Tokens, llm.Effective)
 }

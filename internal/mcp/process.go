@@ -121,9 +121,10 @@ func (p *process) stop(delay time.Duration) {
 	<-p.gone
 }
 
-// lastWordsDelay is how long the end of a process may take to show on its
-// standard error: a child of it may hold that open for ever.
-const lastWordsDelay = 100 * time.Millisecond
+// lastWordsDelay is how long a process that has ended its output may take to end,
+// and its standard error with it: a child of it may hold that open for ever. A busy
+// machine may take its time with what takes a moment elsewhere.
+const lastWordsDelay = time.Second
 
 // end says how the process ended, with the last line of its standard error. It
 // is "" while it runs.

@@ -40,13 +40,7 @@ func TestCloseEndsWhatLeftTheGroup(t *testing.T) {
 			if err := h.Close(); err != nil {
 				t.Error(err)
 			}
-			for deadline := time.Now().Add(10 * time.Second); alive(list[0]); {
-				if time.Now().After(deadline) {
-					p, _ := os.FindProcess(list[0])
-					_ = p.Kill()
-					t.Fatalf("%d still runs", list[0])
-				}
-			}
+			untilGone(t, list...)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -246,18 +247,20 @@ func TestLockThatOutlivesItsOwner(t *testing.T) {
 		}
 		return held
 	}
-	held := hold()
-	time.AfterFunc(50*time.Millisecond, func() { held.Close() })
-	l, _, err := store.Open(id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	defer hold().Close()
-	_, _, err = store.Open(id)
-	if inUse, ok := errors.AsType[*InUseError](err); !ok || inUse.PID != 999999999 {
-		t.Errorf("a lock that is held on: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		held := hold()
+		time.AfterFunc(50*time.Millisecond, func() { held.Close() })
+		l, _, err := store.Open(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		defer hold().Close()
+		_, _, err = store.Open(id)
+		if inUse, ok := errors.AsType[*InUseError](err); !ok || inUse.PID != 999999999 {
+			t.Errorf("a lock that is held on: %v", err)
+		}
+	})
 }
 
 // Cut at any byte, a session opens, is repaired once, and goes on.

@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// startShell prepares a command with short delays.
+// startShell prepares a command that has so long to end when it is stopped. It is
+// drained for long: a busy machine may take its time to read what is there.
 func startShell(t *testing.T, command string, timeout time.Duration, kill time.Duration) (run func(context.Context, func(string)) Result) {
 	t.Helper()
 	w := &Workspace{Dir: resolvedTempDir(t), Environ: testEnviron()}
 	s := Shell(w).(*shellTool)
-	s.killDelay, s.drainDelay = kill, 50*time.Millisecond
+	s.killDelay, s.drainDelay = kill, 10*time.Second
 	c := &Command{Argv: shellArgv(w.Environ, command), Dir: w.Dir, Environ: commandEnviron(w.Environ, w.Dir), OutputLimit: maxOutputBytes}
 	return func(ctx context.Context, progress func(string)) Result { return s.run(ctx, c, timeout, progress) }
 }
@@ -81,8 +82,12 @@ func TestTimeout(t *testing.T) {
 // TestBackgroundHoldsOutput: a command that has ended is not waited for because
 // a child of it still has the output.
 func TestBackgroundHoldsOutput(t *testing.T) {
+	w := &Workspace{Dir: resolvedTempDir(t), Environ: testEnviron()}
+	s := Shell(w).(*shellTool)
+	s.drainDelay = 50 * time.Millisecond
+	c := &Command{Argv: shellArgv(w.Environ, "sleep 1000 & echo $$"), Dir: w.Dir, Environ: commandEnviron(w.Environ, w.Dir), OutputLimit: maxOutputBytes}
 	group := 0
-	r := startShell(t, "sleep 1000 & echo $$", time.Hour, time.Minute)(t.Context(), func(text string) {
+	r := s.run(t.Context(), c, time.Hour, func(text string) {
 		group, _ = strconv.Atoi(strings.TrimSpace(text))
 	})
 	if r.Status != StatusOK || !strings.Contains(r.Text, "[exit code 0; a background process still held the output and was ended") {

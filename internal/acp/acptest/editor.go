@@ -22,7 +22,7 @@ import (
 
 // Patience is how long a test waits for something that should come at once. It is
 // generous: what takes a moment may take a busy machine with the race detector long.
-const Patience = time.Minute
+const Patience = 3 * time.Minute
 
 // maxLine is the longest line that an editor takes.
 const maxLine = 1 << 20

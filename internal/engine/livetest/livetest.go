@@ -237,7 +237,7 @@ func (s *Server) wait(ctx context.Context, path string) error {
 		}
 		if response, err := client.Do(request); err == nil {
 			response.Body.Close()
-			if response.StatusCode == http.StatusOK {
+			if response.StatusCode == http.StatusOK && s.listens() {
 				return nil
 			}
 		}
@@ -249,6 +249,17 @@ func (s *Server) wait(ctx context.Context, path string) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// listens tells whether the engine itself has the port, and not another process that
+// took it in between and answers as an engine would.
+func (s *Server) listens() bool {
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "istening on ") && strings.Contains(line, strings.TrimPrefix(s.URL, "http://")) {
+			return true
+		}
+	}
+	return false
 }
 
 // freeAddress returns a loopback address with a port on which nothing listens.

@@ -38,7 +38,7 @@ import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 
 const stepLimit = 60_000; // ms
-const exitLimit = 5_000; // ms
+const exitLimit = 30_000; // ms
 
 const found = createRequire(pathToFileURL(process.env.DROVER_ACP_SDK + '/')).resolve('@agentclientprotocol/sdk');
 const acp = await import(pathToFileURL(found));
