@@ -288,7 +288,7 @@ func TestDamagedImageIsLeftOut(t *testing.T) {
 			if end, notices := turn(whole, llm.Text("what is it?")); end.Reason != agent.EndCompleted || strings.Contains(notices, "left out") {
 				t.Errorf("a whole image: %s, ended %+v", notices, end)
 			}
-			if end, notices := turn(torn, llm.Text("and this?")); end.Reason != agent.EndCompleted || strings.Count(notices, "left out from now on") != 1 || !strings.Contains(notices, "torn.png") {
+			if end, notices := turn(torn, torn, llm.Text("and this?")); end.Reason != agent.EndCompleted || strings.Count(notices, "left out from now on") != 1 || !strings.Contains(notices, "torn.png") {
 				t.Errorf("a damaged image: %s, ended %+v", notices, end)
 			}
 			if end, notices := turn(llm.Text("go on")); end.Reason != agent.EndCompleted || strings.Contains(notices, "left out") {

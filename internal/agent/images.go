@@ -58,9 +58,10 @@ func (t *turn) refuseDamaged(snap *llm.Snapshot, plan *budget.Plan, e *llm.Error
 	case e.Code != llm.CodeInvalidRequest && e.Code != llm.CodeServer:
 		return false
 	}
+	refused := snap.Refusals
 	for i := range plan.Request.Messages {
 		for _, img := range plan.Request.Messages[i].Images() {
-			if snap.Refusals.Image(img) || t.seenImages[seenImage{snap.Target, img.SHA256}] {
+			if refused.Image(img) || t.seenImages[seenImage{snap.Target, img.SHA256}] {
 				continue
 			}
 			bad := img.Check()
@@ -68,6 +69,7 @@ func (t *turn) refuseDamaged(snap *llm.Snapshot, plan *budget.Plan, e *llm.Error
 				continue
 			}
 			found = true
+			refused = refused.With(llm.RefusedImage(img))
 			t.selector.Refuse(snap.Target, llm.RefusedImage(img))
 			t.emit(Notice{Kind: NoticeInfo, Text: fmt.Sprintf("%s refuses the request, and an image in it cannot be read (%v). It is left out from now on; the session keeps it.", snap.Target, bad)})
 		}

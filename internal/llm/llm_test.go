@@ -351,3 +351,11 @@ func each(v reflect.Value, visit func(reflect.Value)) {
 		}
 	}
 }
+
+// What stands twice in a set is said once: two damaged images are one kind of thing.
+func TestRefusalsDescribe(t *testing.T) {
+	r := llm.Refusals(nil).With(llm.RefusedImage(&llm.Image{SHA256: "a"})).With(llm.RefusedSampling).With(llm.RefusedImage(&llm.Image{SHA256: "b"}))
+	if got, want := r.Describe(), "a damaged image (a line of text stands in its place); a temperature"; len(r) != 3 || got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -175,9 +175,11 @@ func (r Refusals) Has(option Refusal) bool {
 
 // Describe names the options for people, in one line.
 func (r Refusals) Describe() string {
-	words := make([]string, len(r))
-	for i, option := range r {
-		words[i] = option.Describe()
+	var words []string
+	for _, option := range r {
+		if text := option.Describe(); !slices.Contains(words, text) {
+			words = append(words, text)
+		}
 	}
 	return strings.Join(words, "; ")
 }

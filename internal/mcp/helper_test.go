@@ -274,8 +274,10 @@ func pids(t *testing.T, file string) []int {
 func untilGone(t *testing.T, list ...int) {
 	t.Helper()
 	deadline := time.Now().Add(10 * time.Second)
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
 	for _, pid := range list {
-		for alive(pid) {
+		for ; alive(pid); <-look.C {
 			if time.Now().After(deadline) {
 				t.Errorf("process %d still runs", pid)
 				if p, err := os.FindProcess(pid); err == nil {
