@@ -68,6 +68,7 @@ var withoutLLM = []string{"internal/jsonrpc2"}
 // any of them.
 var owners = map[string][]string{
 	"github.com/spf13/cobra":                                {"cmd/drover"},
+	"github.com/spf13/pflag":                                {"cmd/drover"},
 	"golang.org/x/term":                                     {"cmd/drover"},
 	"github.com/pelletier/go-toml/v2":                       {"internal/config"},
 	"github.com/pelletier/go-toml/v2/unstable":              {"internal/config"},
