@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/drover-dev/drover/internal/acp/acptest"
 	"github.com/drover-dev/drover/internal/engine/enginetest"
+	"github.com/drover-dev/drover/internal/llm/llmtest"
 )
 
 // cancels is how often a prompt and its cancel are written at once.
@@ -42,17 +42,17 @@ const (
 // counts.
 func inTime(t *testing.T, leave func() time.Duration) {
 	t.Helper()
-	var took []time.Duration
 	limit := busyLimit
-	for len(took) < 3 && (len(took) == 0 || slices.Min(took) > leaveLimit) {
+	took := llmtest.Quickest(leaveLimit, func() time.Duration {
 		idle, all := machineTime(t)
-		took = append(took, leave())
+		took := leave()
 		idleThen, allThen := machineTime(t)
 		if idleThen-idle > spare*(allThen-all) {
 			limit = leaveLimit
 		}
-	}
-	if slices.Min(took) > limit {
+		return took
+	})
+	if took > limit {
 		t.Errorf("drover ends %v after its input, not within %v", took, limit)
 	}
 }

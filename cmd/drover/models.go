@@ -15,6 +15,7 @@ import (
 	"github.com/drover-dev/drover/internal/catalog"
 	"github.com/drover-dev/drover/internal/llm"
 	"github.com/drover-dev/drover/internal/picker"
+	"github.com/drover-dev/drover/internal/probe"
 )
 
 // maxProbes is how many models --probe asks about at the same time.
@@ -163,8 +164,7 @@ func printModels(w io.Writer, listings []catalog.Listing, standard llm.Target) e
 
 // is reports whether a target is a model of a list: to Ollama no tag means latest.
 func is(m *llm.ModelInfo, t llm.Target) bool {
-	const latest = ":latest"
-	return m.Provider == t.Provider && strings.TrimSuffix(m.ID, latest) == strings.TrimSuffix(t.Model, latest)
+	return m.Provider == t.Provider && probe.SameTag(m.ID, t.Model)
 }
 
 func badges(m *llm.ModelInfo) string {

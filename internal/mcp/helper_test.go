@@ -289,16 +289,4 @@ func untilGone(t *testing.T, list ...int) {
 	}
 }
 
-// quickest measures something up to three times, until it takes no longer than a
-// limit: a starved machine may be late once.
-func quickest(limit time.Duration, measure func() time.Duration) time.Duration {
-	took := measure()
-	for range 2 {
-		if took > limit {
-			took = min(took, measure())
-		}
-	}
-	return took
-}
-
 func pidFile(t *testing.T) string { return filepath.Join(t.TempDir(), "pids") }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-dev/drover/internal/llm/llmtest"
 	"github.com/drover-dev/drover/internal/mcp"
 	"github.com/drover-dev/drover/internal/tool"
 )
@@ -138,7 +139,7 @@ func failingServers(t *testing.T, limit time.Duration) (problems []string) {
 }
 
 func TestToolsDoesNotWait(t *testing.T) {
-	took := quickest(2*time.Second, func() time.Duration {
+	took := llmtest.Quickest(2*time.Second, func() time.Duration {
 		h := mcp.Connect(t.Context(), []tool.ServerSpec{child(t, "mute", "mute")}, &mcp.Options{Dir: t.TempDir(), Environ: os.Environ()})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -214,7 +215,7 @@ row text
 func TestCancel(t *testing.T) {
 	h := connect(t, nil, child(t, "s", "good"))
 	a := prepare(t, h, "s__hang", `{}`)
-	took := quickest(time.Second, func() time.Duration {
+	took := llmtest.Quickest(time.Second, func() time.Duration {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var stopped time.Time

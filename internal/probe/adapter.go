@@ -158,7 +158,7 @@ func findEntry(a Adapter, model string, catalogue *openai.Catalogue) *openai.Ent
 	switch a {
 	case Ollama:
 		for i := range entries {
-			if sameTag(entries[i].ID, model) {
+			if SameTag(entries[i].ID, model) {
 				return &entries[i]
 			}
 		}

@@ -148,7 +148,7 @@ func findRunner(model string, show, running object) (runner object, exact bool) 
 		func(o object) bool {
 			name, _ := word(o["name"])
 			id, _ := word(o["model"])
-			return sameTag(name, model) || sameTag(id, model)
+			return SameTag(name, model) || SameTag(id, model)
 		},
 		func(o object) bool {
 			digest, ok := word(show["digest"])
@@ -166,8 +166,8 @@ func findRunner(model string, show, running object) (runner object, exact bool) 
 	return nil, false
 }
 
-// sameTag compares two names of Ollama models, where no tag means ":latest".
-func sameTag(a, b string) bool {
+// SameTag compares two names of Ollama models, where no tag means ":latest".
+func SameTag(a, b string) bool {
 	return a != "" && b != "" && strings.TrimSuffix(a, ":latest") == strings.TrimSuffix(b, ":latest")
 }
 
